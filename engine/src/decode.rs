@@ -11,6 +11,8 @@
 //! Whole shots and windows are decoded behind one contract, by matching and by other decoders.
 
 mod by_graph;
+pub mod prepared;
+pub mod changes;
 mod window_tasks;
 pub mod stream;
 pub mod window;
@@ -50,8 +52,8 @@ pub enum DecodeError {
     Declined,
 }
 
-/// Decodes one shot at a time. Used by one thread only.
-pub trait Matcher {
+/// Decodes one shot at a time. Used by one thread at a time.
+pub trait Matcher: Send {
     /// Writes the predicted observables of `syndrome`; bits past the observables are zero.
     ///
     /// # Errors

@@ -75,7 +75,7 @@ pub use devices::preview_plan;
 pub use drilling::{DrillRefused, LiveDrill, prepared as prepared_for_drills};
 pub use environment::{EnvironmentResult, ReportTarget};
 pub use inputs::{InputWanted, check_input};
-pub use reply::{Accepted, Acknowledged, Done, Status};
+pub use reply::{Accepted, Acknowledged, Done, Status, WorkerAcknowledged};
 pub use steer::{ApplyError, LENT_MAX, Switched};
 
 /// Configuration of an engine.

@@ -30,6 +30,8 @@ use crate::commit::arbiter_driver::{Link, MembershipEndpoint};
 use crate::commit::joint_readouts::{JointCells, Joints};
 use crate::commit::state::StreamStates;
 use crate::commit::{JointCheck, JointTally};
+use crate::decode::changes::DecoderChanges;
+use crate::decode::prepared::Prepared;
 use crate::decode::{MatcherModel, ReadyError};
 use crate::device::Recovery;
 use crate::device::cuda::{Context, DeviceFacts};
@@ -61,7 +63,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 pub struct Decoding {
     /// The detector error model.
     pub model: Arc<Model>,
-    matching: MatcherModel,
+    prepared: Prepared,
     local: Option<Local>,
 }
 
@@ -69,19 +71,38 @@ impl Decoding {
     /// Prepares `model` for `decoder`, as a whole or by windows, and for `predecoder`.
     ///
     /// # Errors
-    /// As [`MatcherModel::of`].
+    /// As [`Prepared::one`].
     pub fn new(
         model: Arc<Model>,
         decoder: Decoder,
         predecoder: Predecoder,
         window: Window,
     ) -> Result<Decoding, ReadyError> {
-        let matching = MatcherModel::of(&model, decoder, predecoder, window)?;
+        let prepared = Prepared::one(&model, decoder, predecoder, window)?;
+        Decoding::with(model, prepared, predecoder)
+    }
+
+    /// Prepares `model` for the decoders and the predecoder of `profile`.
+    ///
+    /// # Errors
+    /// As [`Prepared::of`].
+    pub fn of(model: Arc<Model>, profile: &Profile) -> Result<Decoding, ReadyError> {
+        let prepared = Prepared::of(&model, profile, None)?;
+        Decoding::with(model, prepared, profile.predecoder)
+    }
+
+    fn with(model: Arc<Model>, prepared: Prepared, predecoder: Predecoder) -> Result<Decoding, ReadyError> {
         let local = match predecoder {
             Predecoder::None => None,
             Predecoder::Local => Some(Local::new(&model)?),
         };
-        Ok(Decoding { model, matching, local })
+        Ok(Decoding { model, prepared, local })
+    }
+
+    /// Changes of these decoders in one engine.
+    #[must_use]
+    pub fn changes(&self) -> DecoderChanges {
+        DecoderChanges::new(&self.model, self.prepared.clone())
     }
 
     /// A new predecoder, for one thread.
@@ -102,26 +123,13 @@ impl Decoding {
     /// Whether a shot is decoded by more windows than one.
     #[must_use]
     pub fn has_windows(&self) -> bool {
-        self.matching.windows() > 1
+        self.prepared.main().windows() > 1
     }
 
     /// Whether a syndrome is predecoded before matching.
     #[must_use]
     pub fn predecodes(&self) -> bool {
         self.local.is_some()
-    }
-
-    /// Bytes of the matcher on the heap: those that all workers share, and those of each worker. Builds
-    /// a matcher to measure it.
-    #[must_use]
-    pub fn matcher_bytes(&self) -> (usize, usize) {
-        (self.matching.bytes(), self.matching.matcher().bytes())
-    }
-
-    /// The matcher's name.
-    #[must_use]
-    pub fn matcher_name(&self) -> &'static str {
-        self.matching.name()
     }
 }
 
@@ -136,6 +144,8 @@ pub struct Common {
     pub clock: Clock,
     /// The prepared model.
     pub decoding: Decoding,
+    /// Changes of decoders.
+    pub decoders: DecoderChanges,
     /// Requested moves of streams.
     pub moves: Arc<MoveRequests>,
     /// Answers and readouts of streams that are read jointly, if any.
@@ -250,7 +260,7 @@ pub fn wire(
     let check = common.joints.clone().map(|tally| JointCheck::new(tally, share.silo, share.streams));
     let draws = Draws { faults: &profile.faults, silo, epoch: 0 };
     let cross_silo = attached.cross_silo.map(|cross_silo| (cross_silo, Arc::clone(&pipe.watermarks)));
-    let matching = &common.decoding.matching;
+    let matching = common.decoding.prepared.main();
     let carries = matching.carries(pipe.jobs.len() as u32, pipe.streams, profile.input.round_ns.is_some());
     let cadence = cadence(profile, matching, base);
     let feed = Feed::new(share, feed_end, source, model, context(common, &pipe), draws.of(3), cross_silo).at(cadence);

@@ -19,8 +19,8 @@ pub use wilson::{byar_95, interval_95};
 use pinwheel_engine::board::deadlines::{WrongOrLate, wrong_or_late};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    ClockView, CompetitorView, ErrorCount, GpuView, InputHealthView, LogView, MoveFailure, MovesView, PlacementView,
-    PriorityView, SiloView, Snapshot, SourceView, StreamView, ThreadView,
+    ClockView, CompetitorView, DecoderShots, ErrorCount, GpuView, InputHealthView, LogView, MoveFailure, MovesView,
+    PlacementView, PriorityView, SiloView, Snapshot, SourceView, StreamView, ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, EnvironmentResult, Outcome};
 use pinwheel_engine::profile::Faults;
@@ -188,6 +188,8 @@ pub struct Report {
     pub device: String,
     /// Name of the decoder.
     pub decoder: String,
+    /// Answers without an error, by the decoder that gave them; only decoders that gave some.
+    pub decoders: Vec<DecoderReport>,
     /// Memory of the decoder that all workers share, bytes.
     pub decoder_shared_bytes: u64,
     /// Memory of the decoder for each worker, bytes; it does not grow.
@@ -279,12 +281,33 @@ pub struct StreamReport {
     /// For each of several deadlines the share of shots whose answer was wrong, an error, or not there
     /// by then; empty without true observables of every shot.
     pub ler_at: Vec<RateAt>,
+    /// Its answers without an error, by the decoder that gave them; only decoders that gave some.
+    pub decoders: Vec<DecoderReport>,
     /// Bit mask: parity of each of the first 64 observables over the stream's answers.
     pub frame: u64,
     /// Shots for which no slot was free, by outcome.
     pub overflow: BTreeMap<&'static str, u64>,
     /// Comparison of the detector firing rate with the model.
     pub input_health: InputHealthView,
+}
+
+/// What one decoder answered, without errors.
+#[derive(Clone, Debug, Serialize)]
+pub struct DecoderReport {
+    /// Name of the decoder, as `--decoder` takes it.
+    pub name: &'static str,
+    /// Its answers.
+    pub shots: u64,
+    /// Share of all answers without an error.
+    pub share: f64,
+    /// Answers that could be compared with true observables.
+    pub shots_with_observables: u64,
+    /// Of these, answers that differ from the true observables.
+    pub logical_errors: u64,
+    /// Logical errors divided by compared shots; `null` without true observables.
+    pub logical_error_rate: Option<f64>,
+    /// The 95 % Wilson interval of that rate.
+    pub logical_error_rate_ci95: Option<[f64; 2]>,
 }
 
 /// Error rate at a deadline.
@@ -380,6 +403,7 @@ impl Report {
             observables: engine.observables,
             device: engine.device.clone(),
             decoder: engine.decoder.clone(),
+            decoders: decoders(&DecoderShots::sum(streams.iter().flat_map(|stream| &stream.decoders))),
             decoder_shared_bytes: engine.decoder_shared_bytes,
             decoder_worker_bytes: engine.decoder_worker_bytes,
             predecoder: engine.predecoder.clone(),
@@ -484,6 +508,7 @@ fn stream(view: &StreamView) -> StreamReport {
         p99: (view.latency.count() > 0).then(|| view.latency.quantile_ns(0.99)),
         logical_error_rate: ratio(view.logical_errors, view.shots_with_observables),
         ler_at: ler_at([view]),
+        decoders: decoders(&view.decoders),
         frame: view.frame,
         overflow: overflow::by_name(&view.overflow),
         input_health: view.input_health.clone(),
@@ -496,6 +521,20 @@ fn ler_at<'a>(streams: impl IntoIterator<Item = &'a StreamView>) -> Vec<RateAt> 
         Some(RateAt { t_ns: at.deadline_ns, rate, ci95: wilson::interval_95(at.shots, at.of)? })
     };
     wrong_or_late(streams).into_iter().flatten().filter_map(rate).collect()
+}
+
+fn decoders(rows: &[DecoderShots]) -> Vec<DecoderReport> {
+    let all: u64 = rows.iter().map(|row| row.shots).sum();
+    let report = |row: &DecoderShots| DecoderReport {
+        name: row.decoder.name(),
+        shots: row.shots,
+        share: ratio(row.shots, all).unwrap_or(0.0),
+        shots_with_observables: row.shots_with_observables,
+        logical_errors: row.logical_errors,
+        logical_error_rate: ratio(row.logical_errors, row.shots_with_observables),
+        logical_error_rate_ci95: wilson::interval_95(row.logical_errors, row.shots_with_observables),
+    };
+    rows.iter().map(report).collect()
 }
 
 fn ratio(part: u64, whole: u64) -> Option<f64> {

@@ -53,7 +53,7 @@ pub fn register(suite: &mut Suite) {
 
 /// A null silo behind a live source, and the source's actual address.
 fn silo(place: &SourceAddress) -> (NullSilo, SourceAddress) {
-    let model = bundled_named("surface_d5").unwrap();
+    let model = Arc::new(bundled_named("surface_d5").unwrap());
     let setup = Setup::of(WORKERS);
     let board = setup.board();
     let parts = LinkParts {

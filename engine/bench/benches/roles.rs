@@ -20,6 +20,8 @@ use pinwheel_engine::commit::arbiter_driver::ArbiterDriver;
 use pinwheel_engine::commit::orchestrator::{Orchestrator, OrchestratorParts};
 use pinwheel_engine::commit::state::StreamStates;
 use pinwheel_engine::decode::MatcherModel;
+use pinwheel_engine::decode::changes::DecoderChanges;
+use pinwheel_engine::decode::prepared::Prepared;
 use pinwheel_engine::decode::worker::{Decoder, DecoderParts};
 use pinwheel_engine::device::{Launch, Launched};
 use pinwheel_engine::dispatch::{Dispatcher, Harvester, HarvesterParts, Poller};
@@ -30,9 +32,9 @@ use pinwheel_engine::graph::Config;
 use pinwheel_engine::hot::{BUDGET_ITEMS, Frame, Init, Role, RoleError, RoleSpec, Settings, Work};
 use pinwheel_engine::pipe::lanes::{DecodeLanes, LINE_WORDS, ResultLine, WorkerLane, fits_line};
 use pinwheel_engine::pipe::pool::Pool;
-use pinwheel_engine::pipe::{Answer, Pipe, ToGraph, Watermarks};
+use pinwheel_engine::pipe::{Answer, AnsweredBy, Pipe, ToGraph, Watermarks};
 use pinwheel_engine::predecode::Passthrough;
-use pinwheel_engine::profile::{FreeWorker, Profile};
+use pinwheel_engine::profile::{self, FreeWorker, Profile};
 use pinwheel_engine::roles::RoleKind;
 use std::sync::Arc;
 
@@ -99,7 +101,8 @@ impl Role for NullDecoder {
             let mut observables = [0; LINE_WORDS];
             observables[0] = parity_of(&self.syndrome);
             let ended = frame.ticks();
-            let result = ResultLine { job: shot.job, error: None, began: since, ended, observables };
+            let result =
+                ResultLine { job: shot.job, result: Ok(AnsweredBy::default()), began: since, ended, observables };
             assert!(self.lane.results.push(result).is_ok(), "the room was checked");
             began = Some(ended);
             items += 1;
@@ -178,7 +181,7 @@ pub fn silo_of(input: &Input, setup: &Setup) -> NullSilo {
 
 /// Connects a silo to any source; its answers also go to `sink`.
 pub fn wired(
-    model: &Model,
+    model: &Arc<Model>,
     setup: &Setup,
     (board, source): (Arc<Board>, Source),
     sink: Option<Writer<Answer>>,
@@ -245,11 +248,12 @@ pub fn wired(
             let decoder = NullDecoder { pipe: pipe.clone(), lane, syndrome, fits_line };
             return RoleSpec { index: index as u32, ..spec(RoleKind::Decode, decoder) };
         };
+        let changes = DecoderChanges::new(model, Prepared::just(profile::Decoder::Matching, matching)).join(0, index);
         let parts = DecoderParts {
             pipe: pipe.clone(),
             index,
             lane,
-            matching,
+            changes,
             predecoder: Box::new(Passthrough),
             injector: Injector::new(Injections::default(), 0, index as u64),
             states: Arc::clone(&states),

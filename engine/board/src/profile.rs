@@ -40,8 +40,8 @@ pub use placement::{AllHigh, Overflow, OverflowStrategy, PlaceBy, PlacementRules
 pub use schema::{
     Courtesy, Decoder, Decoders, Device, Environment, Faults, FreeWorker, Graph, HotAllocations, Input, IssueGate,
     KeptRuns, Latency, Limits, OnHangup, Placement, Predecoder, Priority, Profile, Rate, ReadyPolicy, RoleFault,
-    Source, SpinBudgets, SpinPolicy, StartPolicy, TaskTrace, Theme, ThreadSpec, Threads, Window, WindowOverflow,
-    WindowRounds,
+    Source, SpinBudgets, SpinPolicy, StartPolicy, StreamDecoder, TaskTrace, Theme, ThreadSpec, Threads, Window,
+    WindowOverflow, WindowRounds,
 };
 pub use silos::{SILOS_MAX, Silos};
 pub use weights::Weights;

@@ -1,9 +1,9 @@
 //! The decode role: decodes whole shots from its lane, and windows from the pool's task graph.
 //!
-//! Owns one matcher with its scratch (all other memory of a decode is the frame's), a CPU
+//! Owns one matcher for each decoder with its scratch (all other memory of a decode is the frame's), a CPU
 //! predecoder for jobs that did not pass the device, its ends of the lane, and a graph worker
 //! together with its task bodies. Each result goes back to the graph role, which commits and
-//! answers it. Bounds: shots and tasks until the frame's time is spent, at least one; none without
+//! answers it. Between two calls it may get other matchers ([`changes`](super::changes)). Bounds: shots and tasks until the frame's time is spent, at least one; none without
 //! room for its result. A panic inside a decode is caught: the shot's result is an error and the
 //! matcher is rebuilt. A panic outside a decode breaks an invariant and ends the role. Never waits.
 //!
@@ -12,8 +12,9 @@
 //! worker's matcher by number, and nothing would keep two threads from using the same one. The role
 //! owns matcher and worker and lends both to a body for one call.
 
+use super::changes::WorkerChanges;
+use super::prepared::Matchers;
 use super::window_tasks::WindowBench;
-use super::{Matcher, MatcherModel};
 use crate::board::{self, DecodeBlock, WHOLE_SHOT};
 use crate::commit::joint_readouts::JointCells;
 use crate::commit::state::StreamStates;
@@ -22,7 +23,7 @@ use crate::graph::{CallerBody, Count, Ended, Event, Work as GraphTask, Worker};
 use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Work, memory};
 use crate::pipe::lanes::{LINE_WORDS, ResultLine, ShotLine, WorkerLane, fits_line};
 use crate::pipe::pool::kernel_of;
-use crate::pipe::{Carries, Pipe};
+use crate::pipe::{AnsweredBy, Carries, Pipe};
 use crate::predecode::Predecoder;
 use crate::roles::RoleKind;
 use crate::roles::TaskKernel;
@@ -59,8 +60,8 @@ pub struct DecoderParts {
     pub index: usize,
     /// Its ends of its lane.
     pub lane: WorkerLane,
-    /// The prepared model.
-    pub matching: MatcherModel,
+    /// Its decoders, and where others come from.
+    pub changes: WorkerChanges,
     /// Predecoder of the CPU path.
     pub predecoder: Box<dyn Predecoder>,
     /// Draws the injected panics.
@@ -85,7 +86,7 @@ pub struct Decoder {
 /// The state that decodes and task bodies work with.
 struct Bench {
     parts: DecoderParts,
-    matcher: Box<dyn Matcher>,
+    matchers: Matchers,
     windows: Option<WindowBench>,
     observables: Vec<u64>,
     /// Whether a shot's words travel in its line.
@@ -105,9 +106,11 @@ impl Decoder {
     pub fn new(parts: DecoderParts, worker: Worker<CallerBody>) -> Decoder {
         let geometry = parts.pipe.table.geometry();
         let observables = vec![0; geometry.observable_words as usize];
-        let windows = parts.carries.clone().and_then(|carries| WindowBench::new(&parts.matching, carries));
-        let (matcher, fits_line) = (parts.matching.matcher(), fits_line(geometry));
-        Decoder { bench: Bench { matcher, windows, parts, observables, fits_line }, worker, failed: 0 }
+        let windows = parts.carries.clone().and_then(|carries| WindowBench::new(parts.changes.main(), carries));
+        let (matchers, fits_line) = (parts.changes.first(), fits_line(geometry));
+        let bench = Bench { matchers, windows, parts, observables, fits_line };
+        board::set(&bench.block().decoder_epoch, bench.matchers.epoch);
+        Decoder { bench, worker, failed: 0 }
     }
 
     /// Ends the role if one of its bodies failed, which only a broken invariant causes.
@@ -134,6 +137,18 @@ impl Decoder {
 }
 
 impl Bench {
+    /// Takes other matchers, between two shots, and acknowledges them.
+    #[cold]
+    fn change(&mut self, frame: &Frame<'_>) {
+        let (began, before) = (frame.ticks(), self.matchers.epoch);
+        self.parts.changes.exchange(&mut self.matchers);
+        if self.matchers.epoch != before {
+            let block = self.block();
+            board::set(&block.decoder_change_ticks, frame.ticks().since(began).0);
+            board::set(&block.decoder_epoch, self.matchers.epoch);
+        }
+    }
+
     /// Decodes shots from the lane, at most `limit`, until the frame's time is spent. Returns how
     /// many.
     fn run_lane(&mut self, limit: u32, rough: &mut Rough<'_>, frame: &Frame<'_>) -> u32 {
@@ -178,13 +193,13 @@ impl Bench {
     }
 
     /// Sends a result with `self.observables` to the graph role; room was checked.
-    fn send(&mut self, job: &Job, result: Result<(), ErrorCode>, (began, ended): (Ticks, Ticks)) {
+    fn send(&mut self, job: &Job, result: Result<AnsweredBy, ErrorCode>, (began, ended): (Ticks, Ticks)) {
         let mut observables = [0; LINE_WORDS];
         match self.observables.len() {
             words @ ..=LINE_WORDS => observables[..words].copy_from_slice(&self.observables),
             _ => write_words(self.parts.pipe.jobs.observables(job), &self.observables),
         }
-        let line = ResultLine { job: job.number(), error: result.err(), began, ended, observables };
+        let line = ResultLine { job: job.number(), result, began, ended, observables };
         assert!(self.parts.lane.results.push(line).is_ok(), "the room for the result was checked");
     }
 
@@ -230,7 +245,7 @@ impl Bench {
     fn window(&mut self, job: &Job, index: u32, rough: &mut Rough<'_>, began: Ticks, frame: &Frame<'_>) -> Ticks {
         let (table, jobs) = (&self.parts.pipe.table, &self.parts.pipe.jobs);
         let origin = jobs.origin(job);
-        let (before, begun) = if index == 0 { (Ok(()), began) } else { jobs.decoded(job) };
+        let (before, begun) = if index == 0 { (Ok(self.matchers.main().0), began) } else { jobs.decoded(job) };
         if index == 0 {
             let pipe = &self.parts.pipe;
             board::set(&pipe.board.slots(pipe.silo)[origin.ticket.slot as usize].decoding, began.0);
@@ -239,9 +254,10 @@ impl Bench {
         let is_open = table.is_open(origin.ticket) != TicketView::Closed;
         let before = if is_open { before } else { Err(ErrorCode::ShotDeadline) };
         let panics = index == 0 && frame.phase != Phase::Warmup && self.parts.injector.decode_panics();
-        let result = before.and_then(|()| {
+        let result = before.and_then(|by| {
             catch_unwind(AssertUnwindSafe(|| self.attempt_window(job, &origin, index, rough, panics)))
-                .unwrap_or_else(|payload| Err(self.recover(payload)))
+                .unwrap_or_else(|payload| Err(self.recover(payload, 0)))
+                .map(|()| by)
         });
         if index == 0 || result.is_err() {
             self.parts.pipe.jobs.set_decoded(job, result, begun);
@@ -253,7 +269,7 @@ impl Bench {
             } else {
                 self.observables.fill(0);
             }
-            self.send(job, result, (begun, ended));
+            self.send(job, result.map(AnsweredBy), (begun, ended));
         }
         self.block().window.record(frame.clock().rate().nanos(ended.since(began)).0);
         ended
@@ -291,12 +307,12 @@ impl Bench {
         Ok(())
     }
 
-    /// Recovers from a panic in a decode: rebuilds the matchers.
-    fn recover(&mut self, payload: Box<dyn std::any::Any + Send>) -> ErrorCode {
+    /// Recovers from a panic in a decode of `stream`: rebuilds its matchers.
+    fn recover(&mut self, payload: Box<dyn std::any::Any + Send>, stream: u32) -> ErrorCode {
         memory::excused(|| {
             drop(payload);
             memory::lend(|| {
-                self.matcher = self.parts.matching.matcher();
+                self.matchers.renew(stream);
                 self.windows.iter_mut().for_each(WindowBench::renew);
             });
         });
@@ -323,7 +339,7 @@ impl Bench {
         rough: &mut Rough<'_>,
         began: Ticks,
         frame: &Frame<'_>,
-    ) -> Result<(), ErrorCode> {
+    ) -> Result<AnsweredBy, ErrorCode> {
         let pipe = &self.parts.pipe;
         let ticket = Ticket { slot: u32::from(shot.slot), generation: shot.generation };
         let limit = frame.clock().rate().ticks(MAY_HAVE_EXPIRED);
@@ -339,18 +355,19 @@ impl Bench {
             read_shot(pipe, job, shot.is_raw, rough);
         }
         let panics = frame.phase != Phase::Warmup && self.parts.injector.decode_panics();
-        catch_unwind(AssertUnwindSafe(|| self.attempt(shot.is_raw, rough, panics)))
-            .unwrap_or_else(|payload| Err(self.recover(payload)))
+        catch_unwind(AssertUnwindSafe(|| self.attempt(shot, rough, panics)))
+            .unwrap_or_else(|payload| Err(self.recover(payload, shot.stream)))
     }
 
-    fn attempt(&mut self, is_raw: bool, rough: &mut Rough<'_>, panics: bool) -> Result<(), ErrorCode> {
+    fn attempt(&mut self, shot: &ShotLine, rough: &mut Rough<'_>, panics: bool) -> Result<AnsweredBy, ErrorCode> {
         assert!(!panics, "injected");
-        self.predecode(is_raw, rough);
-        self.matcher.decode(rough.syndrome, &mut self.observables).map_err(|_| ErrorCode::Unmatchable)?;
+        self.predecode(shot.is_raw, rough);
+        let (matcher, by) = self.matchers.of(shot.stream);
+        matcher.decode(rough.syndrome, &mut self.observables).map_err(|_| ErrorCode::Unmatchable)?;
         for (observable, flip) in self.observables.iter_mut().zip(&*rough.flips) {
             *observable ^= flip;
         }
-        Ok(())
+        Ok(by)
     }
 
     /// Predecodes a shot here if it did not pass the device.
@@ -407,6 +424,9 @@ impl Role for Decoder {
     }
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {
+        if self.bench.parts.changes.is_waiting() {
+            self.bench.change(frame);
+        }
         // The frame's arena has no room: other roles of this thread have used it. The shots wait
         // for the next frame.
         let Some(mut rough) = self.bench.rough(frame) else { return Work(0) };

@@ -22,7 +22,7 @@ use crate::commit::JointCheck;
 use crate::commit::{Ledger, Outcome};
 use crate::fault::FaultCode;
 use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, WARM_STREAM, Work};
-use crate::pipe::{Answer, Pipe};
+use crate::pipe::{Answer, AnsweredBy, Pipe};
 use crate::roles::RoleKind;
 use crate::units::{TickRate, Ticks};
 use pinwheel_edge::ring::broadcast::Writer;
@@ -141,19 +141,21 @@ impl Harvester {
             let mut pairs = observables.iter().zip(self.end.truth(answered));
             pairs.any(|(found, truth)| found.load() != truth.load())
         });
-        Verdict { frame: if outcome == Outcome::Duplicate { 0 } else { observables[0].load() }, is_wrong }
+        let frame = if outcome == Outcome::Duplicate { 0 } else { observables[0].load() };
+        Verdict { frame, is_wrong, by: AnsweredBy(answered.by) }
     }
 
     fn pass_on(&mut self, answered: &Answered, latency_ns: u64) {
         let Some(sink) = &mut self.sink else { return };
-        let Answered { header: ShotHeader { stream, sequence, reply_to, .. }, error, .. } = *answered;
+        let Answered { header: ShotHeader { stream, sequence, reply_to, .. }, error, by, .. } = *answered;
+        let by = AnsweredBy(by);
         let observables = self.end.observables(answered);
         // Beyond the model's words an answer stays as it was made: zero.
         let none = [0; OBSERVABLE_WORDS_MAX];
-        let blank = || Answer { stream, sequence, reply_to, error, latency_ns, observables: none };
+        let blank = || Answer { stream, sequence, reply_to, error, by, latency_ns, observables: none };
         let is_written = sink.try_write_over(blank, |answer| {
             (answer.stream, answer.sequence, answer.reply_to) = (stream, sequence, reply_to);
-            (answer.error, answer.latency_ns) = (error, latency_ns);
+            (answer.error, answer.by, answer.latency_ns) = (error, by, latency_ns);
             // An error's are zero.
             read_words(observables, &mut answer.observables);
         });

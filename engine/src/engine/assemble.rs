@@ -77,8 +77,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let (model, is_live) = (Arc::clone(config.input.model()), matches!(config.input, Input::Live { .. }));
     check_width(&model)?;
     check_order(&config)?;
-    let Profile { decoder, predecoder, window, .. } = config.profile;
-    let decoding = Decoding::new(model, decoder, predecoder, window)?;
+    let decoding = Decoding::of(model, &config.profile)?;
     let disk = config.environment.as_ref().map(|keep| keep.directory.clone());
     let report = environment::look(&mut config, &host, &placed, &clock)?;
     let cores::Placed { plan, claims, notes } = placed;
@@ -207,6 +206,7 @@ fn common(
         clock: clock.clone(),
         joints: silo::tally(profile, &decoding.model),
         moves: Arc::new(moves),
+        decoders: decoding.changes(),
         decoding,
     })
 }
@@ -254,6 +254,7 @@ fn steering(config: &Config, silos: Silos, orders: &SharedOrders, common: &Commo
         board: Arc::clone(&common.board),
         settings: Arc::clone(&common.settings),
         clock: common.clock.clone(),
+        decoders: common.decoders.clone(),
         pace: if is_live { Pace::Senders } else { Pace::Engine },
         profiles: config.profiles.clone(),
         drill_command: config.drill_command.clone(),

@@ -8,6 +8,7 @@ use super::{Input, ReadShot};
 use crate::feed::order::InputOrder;
 use crate::feed::stage::{Ending, StageFill};
 use crate::pipe::{Answer, home};
+use crate::profile::Decoder;
 use crate::record::{AnswerRecord, AnswerSink};
 use pinwheel_edge::ring::{BATCH, broadcast};
 use std::io;
@@ -92,6 +93,7 @@ fn record(answer: &Answer, order: &InputOrder) -> AnswerRecord {
         stream: answer.stream,
         sequence: answer.reply_to.sequence,
         error: answer.error.map_or(0, |code| code as u16),
+        decoder: answer.by.decoder().filter(|_| answer.error.is_none()).map(Decoder::name),
         latency_ns: answer.latency_ns,
         observables: answer.observables,
     }

@@ -23,10 +23,11 @@ use super::steer::{ApplyError, SharedSteering};
 use super::{NoteError, Requests};
 use crate::arbiter::page::Authority;
 use crate::board;
+use crate::decode::changes::Change;
 use crate::fault::EventCode;
 use crate::feed::requests::{MoveRefused, MoveRequest, MoveRequests};
 use crate::host::neighbours::own_uid;
-use crate::profile::{self, Profile, ProfileError, Rate};
+use crate::profile::{self, Decoder, Profile, ProfileError, Rate};
 use crate::silo::{SiloCommand, SiloCommands, SiloRefused};
 use pinwheel_edge::spin::Phase;
 use serde::{Deserialize, Serialize};
@@ -61,6 +62,13 @@ pub enum Command {
     Rate {
         /// Shots per second; none: as fast as slots come free.
         hz: Option<f64>,
+    },
+    /// Decode by another decoder, until a profile with other decoders.
+    Decoder {
+        /// Its name, as on a command line.
+        decoder: String,
+        /// The stream; none: all streams.
+        stream: Option<u32>,
     },
     /// Stop the feed, let accepted shots finish, end.
     Drain,
@@ -130,6 +138,8 @@ impl fmt::Display for Command {
             Command::Pause => f.write_str("hold of the feed"),
             Command::Resume => f.write_str("release of the feed"),
             Command::Rate { .. } => f.write_str("another rate"),
+            Command::Decoder { decoder, stream: None } => write!(f, "decoder {decoder}"),
+            Command::Decoder { decoder, stream: Some(stream) } => write!(f, "decoder {decoder} for stream {stream}"),
             Command::Drain => f.write_str("drain"),
             Command::Stop => f.write_str("stop"),
             Command::Acknowledge { .. } => f.write_str("acknowledgement of alarms"),
@@ -174,6 +184,12 @@ pub enum Refused {
     /// The note cannot be recorded.
     #[error(transparent)]
     Note(#[from] NoteError),
+    /// There is no decoder of this name.
+    #[error("there is no decoder {found:?}; name matching, correlated, union-find or lookup")]
+    NoDecoder {
+        /// The name given.
+        found: String,
+    },
     /// The silo command was refused.
     #[error(transparent)]
     Silo(#[from] SiloRefused),
@@ -213,6 +229,8 @@ impl Executor {
             Command::Profile { name, text, .. } => Some(self.load(name, text.as_deref())?),
             _ => None,
         };
+        // So are other decoders prepared, which may take as long as a start.
+        let prepared = self.prepared(&command, loaded.as_ref().map(|(profile, _)| profile))?;
         let mut steering = self.steering.lock();
         // Text for the actions log; the actor is appended with "by".
         let (accepted, what) = match command {
@@ -238,7 +256,8 @@ impl Executor {
             }
             Command::Profile { for_s, .. } => {
                 let (profile, name) = loaded.expect("loaded above");
-                let switched = steering.switch(&name, &profile, for_s.map(Duration::from_secs))?;
+                let change = prepared.map(|(_, change)| change);
+                let switched = steering.switch(&name, &profile, for_s.map(Duration::from_secs), change)?;
                 let what = switched.words();
                 (Accepted::Switched(Box::new(switched)), what)
             }
@@ -255,6 +274,13 @@ impl Executor {
                 let before = steering.set_rate(rate)?;
                 let done = Done::Rate { hz, from: format!("{before:?}") };
                 (Accepted::Done(done), format!("rate {before:?} to {rate:?}"))
+            }
+            Command::Decoder { decoder, stream } => {
+                let (profile, change) = prepared.expect("prepared above");
+                let epoch = steering.set_decoders(&profile, change)?;
+                let of = stream.map_or_else(|| "all streams".to_owned(), |stream| format!("stream {stream}"));
+                let what = format!("decoder {decoder} for {of}, epoch {epoch},");
+                (Accepted::Decoder { decoder, stream, epoch }, what)
             }
             Command::Drain => {
                 self.requests.ask(Requests::DRAINED);
@@ -290,6 +316,23 @@ impl Executor {
         };
         steering.record(by, &what);
         Ok(accepted)
+    }
+
+    /// Prepares the decoders that `command` asks for, directly or by the profile that it names, and
+    /// returns them with the profile that they are for; `None`: those in force stay.
+    fn prepared(&self, command: &Command, loaded: Option<&Profile>) -> Result<Option<(Profile, Change)>, Refused> {
+        let other = match (command, loaded) {
+            (Command::Decoder { decoder, stream }, _) => {
+                let found = Decoder::from_name(decoder);
+                let named = found.ok_or_else(|| Refused::NoDecoder { found: decoder.clone() })?;
+                Some(self.steering.lock().with_decoder(named, *stream))
+            }
+            (_, Some(profile)) => self.steering.lock().other_decoders(profile),
+            _ => None,
+        };
+        let Some((profile, changes)) = other else { return Ok(None) };
+        let change = changes.prepare(&profile).map_err(ApplyError::from)?;
+        Ok(Some((profile, change)))
     }
 
     /// Reads the profile from `text`, or from the profile directory by `name`; returns it with its

@@ -5,6 +5,7 @@ use super::orders::Orders;
 use crate::board::layout::{NOTES_MAX, ROLES_MAX};
 use crate::board::{self, Board};
 use crate::clock::Clock;
+use crate::decode::changes::DecoderChanges;
 use crate::plan::Plan;
 use crate::profile::{Device, Latency, Limits, Predecoder};
 use crate::silo::Common;
@@ -20,13 +21,20 @@ pub(super) fn write(board: &Board, clock: &Clock, config: &Config, common: &Comm
     header.version.write(env!("CARGO_PKG_VERSION"));
     header.label.write(&config.label);
     header.input.write(&config.input.words());
-    header.decoder.write(common.decoding.matcher_name());
-    let (shared, worker) = common.decoding.matcher_bytes();
-    board::set(&header.decoder_shared_bytes, shared as u64);
-    board::set(&header.decoder_worker_bytes, worker as u64);
+    write_decoders(board, &common.decoders);
     header.predecoder.write(predecoder_name(config.profile.predecoder));
     header.device.write(&device_name(&config.profile.device));
     write_limits(board, &config.profile.limits);
+}
+
+/// Writes the decoders in force.
+pub(super) fn write_decoders(board: &Board, decoders: &DecoderChanges) {
+    let (header, in_force) = (board.header(), decoders.in_force());
+    header.decoder.write(&in_force.name());
+    let (shared, worker) = in_force.bytes();
+    board::set(&header.decoder_shared_bytes, shared as u64);
+    board::set(&header.decoder_worker_bytes, worker as u64);
+    board::set(&header.decoder_epoch_requested, decoders.epoch());
 }
 
 /// Writes the names of the silos' devices.

@@ -104,7 +104,7 @@ impl InputQueue {
 pub fn check_input(profile: &Profile, input: &Input, held: Option<&SourceAddress>) -> Result<(), StartError> {
     let model = input.model();
     check_width(model)?;
-    Decoding::new(Arc::clone(model), profile.decoder, profile.predecoder, profile.window)?;
+    Decoding::of(Arc::clone(model), profile)?;
     match input {
         Input::Live { place, .. } if held != Some(place) => Ok(link::can_open(place)?),
         Input::Sampler { .. } | Input::Replay { .. } | Input::Stream { .. } | Input::Live { .. } => Ok(()),

@@ -7,12 +7,12 @@
 use super::drilling::Drilled;
 use super::steer::Switched;
 use crate::board::snapshot::{AlarmView, Snapshot};
-use crate::board::{self, Board};
+use crate::board::{self, Board, RoleBlock};
 use crate::clock::Clock;
 use crate::profile::Change;
-use crate::roles::SiloState;
+use crate::roles::{RoleKind, SiloState};
 use crate::silo::SiloCommand;
-use crate::units::Nanos;
+use crate::units::{Nanos, Ticks};
 use pinwheel_edge::spin::{Phase, SpinOrder};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -40,6 +40,15 @@ pub enum Accepted {
         held: bool,
         /// Frames of each thread at the time of the command.
         frames: Vec<u64>,
+    },
+    /// Another decoder is in force; each decode worker acknowledges it.
+    Decoder {
+        /// Its name.
+        decoder: String,
+        /// The stream; `None`: all streams.
+        stream: Option<u32>,
+        /// Epoch of the change.
+        epoch: u64,
     },
     /// The engine drains or ends.
     Ending,
@@ -94,6 +103,9 @@ pub enum Done {
         reverts_in_s: Option<u64>,
         /// Acknowledgement of each hot thread.
         threads: Vec<Acknowledged>,
+        /// Acknowledgement of each decode worker, if the profile has other decoders.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        decoders: Vec<WorkerAcknowledged>,
         /// Whether all threads have acknowledged.
         acknowledged: bool,
         /// Time waited for the acknowledgements, milliseconds.
@@ -109,6 +121,23 @@ pub enum Done {
         submitted: u64,
         /// Shots answered up to then.
         answered: u64,
+    },
+    /// A decoder was changed.
+    Decoder {
+        /// Its name.
+        decoder: String,
+        /// The stream; none: all streams.
+        stream: Option<u32>,
+        /// Epoch of the change.
+        epoch: u64,
+        /// Acknowledgement of each decode worker.
+        workers: Vec<WorkerAcknowledged>,
+        /// Whether all workers have acknowledged.
+        acknowledged: bool,
+        /// Longest time between two shots that a worker spent on the change.
+        pause_ns: u64,
+        /// Time waited for the acknowledgements, milliseconds.
+        waited_ms: u64,
     },
     /// The rate was changed.
     Rate {
@@ -200,6 +229,7 @@ impl Done {
     pub fn is_acknowledged(&self) -> bool {
         match self {
             Done::Profile { acknowledged, .. }
+            | Done::Decoder { acknowledged, .. }
             | Done::Feed { acknowledged, .. }
             | Done::End { acknowledged, .. }
             | Done::Silo { acknowledged, .. }
@@ -232,6 +262,11 @@ impl fmt::Display for Done {
                 write!(f, "feed held at {submitted} submitted, {answered} answered")
             }
             Done::Feed { held: false, .. } => f.write_str("feed released"),
+            Done::Decoder { decoder, stream, workers, pause_ns, .. } => {
+                let (count, all) = (workers.iter().filter(|worker| worker.acknowledged).count(), workers.len());
+                let of = stream.map_or_else(|| "all streams".to_owned(), |stream| format!("stream {stream}"));
+                write!(f, "decoder {decoder} for {of}: acknowledged by {count} of {all} workers, pause {pause_ns} ns")
+            }
             Done::Rate { hz: Some(hz), from } => write!(f, "rate {hz}/s, before {from}"),
             Done::Rate { hz: None, from } => write!(f, "rate max, as fast as slots come free, before {from}"),
             Done::End { phase, open, .. } => write!(f, "engine in {phase}, {open} shots open"),
@@ -292,6 +327,21 @@ pub struct Acknowledged {
     pub refusal: Option<String>,
 }
 
+/// Acknowledgement of a decode worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerAcknowledged {
+    /// Its silo.
+    pub silo: u32,
+    /// Its number in the silo.
+    pub worker: u32,
+    /// Epoch of the decoders that it uses.
+    pub epoch: u64,
+    /// Whether this is the requested epoch or a later one.
+    pub acknowledged: bool,
+    /// Time between two shots that it spent on its last change.
+    pub pause_ns: u64,
+}
+
 impl Accepted {
     /// The feed of `board` is held or released, as of now.
     pub(super) fn feed(held: bool, board: &Board) -> Accepted {
@@ -307,7 +357,10 @@ impl Accepted {
             Accepted::Status => Some(Done::Status(status(&board.snapshot(clock)))),
             Accepted::Switched(switched) => {
                 let threads = acknowledgements(board, switched.epoch);
-                let acknowledged = threads.iter().all(|thread| thread.acknowledged);
+                let decoders =
+                    switched.decoder_epoch.map_or_else(Vec::new, |epoch| workers_acknowledged(board, clock, epoch));
+                let acknowledged = threads.iter().all(|thread| thread.acknowledged)
+                    && decoders.iter().all(|worker| worker.acknowledged);
                 (acknowledged || is_late).then(|| Done::Profile {
                     from: switched.from.clone(),
                     to: switched.to.clone(),
@@ -316,6 +369,20 @@ impl Accepted {
                     rate: switched.rate.clone(),
                     reverts_in_s: switched.reverts_in.map(|span| span.as_secs()),
                     threads,
+                    decoders,
+                    acknowledged,
+                    waited_ms: waited.0 / 1_000_000,
+                })
+            }
+            Accepted::Decoder { decoder, stream, epoch } => {
+                let workers = workers_acknowledged(board, clock, *epoch);
+                let acknowledged = workers.iter().all(|worker| worker.acknowledged);
+                (acknowledged || is_late).then(|| Done::Decoder {
+                    decoder: decoder.clone(),
+                    stream: *stream,
+                    epoch: *epoch,
+                    pause_ns: workers.iter().map(|worker| worker.pause_ns).max().unwrap_or(0),
+                    workers,
                     acknowledged,
                     waited_ms: waited.0 / 1_000_000,
                 })
@@ -388,6 +455,28 @@ fn acknowledgements(board: &Board, epoch: u64) -> Vec<Acknowledged> {
         }
     };
     (0..board.shape().threads as usize).map(acknowledged).collect()
+}
+
+/// The decode workers that run.
+fn workers_acknowledged(board: &Board, clock: &Clock, epoch: u64) -> Vec<WorkerAcknowledged> {
+    let threads = (0..board.shape().threads as usize).map(|thread| board.thread(thread));
+    let roles = threads.flat_map(|thread| {
+        let count = (board::get(&thread.roles_count) as usize).min(thread.roles.len());
+        thread.roles[..count].iter()
+    });
+    let of_worker = roles.filter(|role| {
+        let is_decode = board::get(&role.identity) & 0xff == RoleKind::Decode as u64;
+        is_decode && board::get(&role.died) == 0
+    });
+    let acknowledged = |role: &RoleBlock| {
+        let identity = board::get(&role.identity);
+        let (silo, worker) = ((identity >> 8) as u32, (identity >> 40) as u32);
+        let block = board.decode(silo as usize, worker as usize);
+        let found = board::get(&block.decoder_epoch);
+        let pause_ns = clock.rate().nanos(Ticks(board::get(&block.decoder_change_ticks))).0;
+        WorkerAcknowledged { silo, worker, epoch: found, acknowledged: found >= epoch, pause_ns }
+    };
+    of_worker.map(acknowledged).collect()
 }
 
 /// Numbers of submitted and answered shots, over all silos.

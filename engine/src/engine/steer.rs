@@ -14,10 +14,12 @@ use super::watchdog::message::WatchdogMessage;
 use super::{NoteError, header};
 use crate::board::{self, AlarmRow, Board};
 use crate::clock::Clock;
+use crate::decode::changes::{Change, ChangeRefused, DecoderChanges};
+use crate::decode::prepared::Prepared;
 use crate::fault::EventCode;
 use crate::hot::drill_role::DrillCommand;
 use crate::hot::{Flow, Settings};
-use crate::profile::{self, Change, OnHangup, Profile, Rate};
+use crate::profile::{self, Decoder, OnHangup, Profile, Rate, StreamDecoder, Window};
 use crate::stall::AlarmRequest;
 use crate::units::{Nanos, Ticks};
 use pinwheel_edge::spin::Phase;
@@ -63,6 +65,9 @@ pub enum ApplyError {
         /// The requested number.
         number: u64,
     },
+    /// Other decoders cannot be used.
+    #[error(transparent)]
+    Decoders(#[from] ChangeRefused),
     /// The duration is out of range.
     #[error("a switch for {found_s} s is not possible: give 1 s to {limit_s} s, or no time for a permanent switch", limit_s = LENT_MAX.as_secs())]
     Lent {
@@ -80,8 +85,11 @@ pub struct Switched {
     pub to: String,
     /// A thread that acknowledges this epoch runs the new profile.
     pub epoch: u64,
+    /// A decode worker that acknowledges this epoch decodes by the new profile's decoders; `None`:
+    /// they are those of the previous profile.
+    pub decoder_epoch: Option<u64>,
     /// Every field that differs; fields that apply at restart keep their value.
-    pub changes: Vec<Change>,
+    pub changes: Vec<profile::Change>,
     /// The rate in force now, as text.
     pub rate: String,
     /// Time until the previous profile returns; `None`: the switch is permanent.
@@ -112,6 +120,7 @@ pub(super) struct ControlHandles {
     pub(super) board: Arc<Board>,
     pub(super) settings: Arc<Settings>,
     pub(super) clock: Clock,
+    pub(super) decoders: DecoderChanges,
     pub(super) pace: Pace,
     /// Directory searched for profiles by name, before the built-in ones.
     pub(super) profiles: Option<PathBuf>,
@@ -124,6 +133,8 @@ struct Revert {
     at: Ticks,
     name: String,
     profile: Arc<Profile>,
+    /// Its decoders.
+    decoders: Prepared,
 }
 
 /// The command state of one engine.
@@ -202,12 +213,56 @@ impl Steering {
         &self.handles.board
     }
 
-    /// Applies the live fields of `next` as profile `name`; `lent`: only for this time.
+    /// The profile in force with the decoders of `next`, and changes of the decoders in force; `None`
+    /// if they are the same, or decode windows, which keep theirs.
+    pub(super) fn other_decoders(&self, next: &Profile) -> Option<(Profile, DecoderChanges)> {
+        let (now, wanted) = (&*self.profile, (next.decoder, &next.streams));
+        let applies = now.window == Window::None && wanted != (now.decoder, &now.streams);
+        applies.then(|| {
+            let profile = Profile { decoder: next.decoder, streams: next.streams.clone(), ..now.clone() };
+            (profile, self.handles.decoders.clone())
+        })
+    }
+
+    /// The profile in force with `decoder` for `stream`, or for all streams, and changes of the
+    /// decoders in force.
+    pub(super) fn with_decoder(&self, decoder: Decoder, stream: Option<u32>) -> (Profile, DecoderChanges) {
+        let mut profile = (*self.profile).clone();
+        match stream {
+            None => {
+                profile.streams.clear();
+                profile.decoder = decoder;
+            }
+            Some(stream) => {
+                profile.streams.retain(|named| named.stream != stream);
+                profile.streams.push(StreamDecoder { stream, decoder });
+                profile.streams.sort_by_key(|named| named.stream);
+            }
+        }
+        (profile, self.handles.decoders.clone())
+    }
+
+    /// Decodes by `change`, which was made for `profile`, until a profile with other decoders.
+    /// Returns its epoch.
+    pub(super) fn set_decoders(&mut self, profile: &Profile, change: Change) -> Result<u64, ApplyError> {
+        self.open()?;
+        let epoch = self.handles.decoders.begin(change)?;
+        let mut now = (*self.profile).clone();
+        now.decoder = profile.decoder;
+        now.streams.clone_from(&profile.streams);
+        self.profile = Arc::new(now);
+        header::write_decoders(&self.handles.board, &self.handles.decoders);
+        Ok(epoch)
+    }
+
+    /// Applies the live fields of `next` as profile `name`; `lent`: only for this time. `change`:
+    /// its decoders, if they are others.
     pub(super) fn switch(
         &mut self,
         name: &str,
         next: &Profile,
         lent: Option<Duration>,
+        change: Option<Change>,
     ) -> Result<Switched, ApplyError> {
         self.open()?;
         if let Some(lent) = lent.filter(|lent| *lent < Duration::from_secs(1) || *lent > LENT_MAX) {
@@ -220,8 +275,15 @@ impl Steering {
             next.input.rate = self.own_rate;
         }
         let changes = profile::diff(&before, &next);
+        let decoders_before = self.handles.decoders.in_force();
+        let decoder_epoch = match (self.other_decoders(&next), change) {
+            (None, _) => None,
+            (Some((wanted, _)), Some(change)) => Some(self.set_decoders(&wanted, change)?),
+            // They were changed after the requester looked.
+            (Some(_), None) => return Err(ChangeRefused::Busy.into()),
+        };
         let rate_changes = next.input.rate != before.input.rate;
-        let mut now = (*before).clone();
+        let mut now = (*self.profile).clone();
         now.summary.clone_from(&next.summary);
         now.spin = next.spin;
         now.spin_budgets.clone_from(&next.spin_budgets);
@@ -242,16 +304,17 @@ impl Steering {
         let epoch = orders.lock().give(name, &now, board, clock);
         self.notify_watchdog(WatchdogMessage::Rules(now.alarms.clone(), now.on_alarm.clone()));
         // Nested limited switches return to the profile before the first of them.
-        let base = self.revert.take().map(|revert| (revert.name, revert.profile)).unwrap_or((from.clone(), before));
+        let base = self.revert.take().map(|revert| (revert.name, revert.profile, revert.decoders));
+        let (base_name, base_profile, decoders) = base.unwrap_or((from.clone(), before, decoders_before));
         self.revert = lent.map(|lent| {
             let span = clock.rate().ticks(Nanos(u64::try_from(lent.as_nanos()).unwrap_or(u64::MAX >> 1)));
-            Revert { at: clock.ticks().plus(span), name: base.0, profile: base.1 }
+            Revert { at: clock.ticks().plus(span), name: base_name, profile: base_profile, decoders }
         });
         name.clone_into(&mut self.name);
         self.profile = Arc::new(now);
         self.show();
         let rate = self.rate_words(is_own_rate);
-        Ok(Switched { from, to: name.to_owned(), epoch, changes, rate, reverts_in: lent })
+        Ok(Switched { from, to: name.to_owned(), epoch, decoder_epoch, changes, rate, reverts_in: lent })
     }
 
     /// The rate in force after a switch, as text.
@@ -273,8 +336,10 @@ impl Steering {
         }
     }
 
-    /// Restores a profile whose limited switch has ended, and ends a drill whose time is over.
+    /// Passes other decoders on, restores a profile whose limited switch has ended, and ends a drill
+    /// whose time is over.
     pub(super) fn step(&mut self, now: Ticks) {
+        self.handles.decoders.step();
         let phase = Phase::from_code(board::get(&self.handles.board.header().phase));
         match self.drilling.step(now, phase) {
             None => {}
@@ -287,7 +352,8 @@ impl Steering {
         if self.revert.as_ref().is_some_and(|revert| now >= revert.at)
             && let Some(revert) = self.revert.take()
         {
-            match self.switch(&revert.name, &revert.profile, None) {
+            let change = self.other_decoders(&revert.profile).map(|(_, changes)| changes.build(revert.decoders));
+            match self.switch(&revert.name, &revert.profile, None, change) {
                 Ok(switched) => self.record(&Actor::timer(), &switched.words()),
                 // The engine drains: the profile in force stays to the end.
                 Err(_) => self.show(),

@@ -14,6 +14,7 @@
 //! A worker on another core then reads one line for each shot and writes one line back. A wider
 //! shot stays in its job buffer.
 
+use super::AnsweredBy;
 use crate::units::{Nanos, TickRate, Ticks};
 use pinwheel_edge::ring::line::{Consumer, Producer, channel};
 use pinwheel_edge::slot::table::Geometry;
@@ -56,8 +57,8 @@ pub struct ShotLine {
 pub struct ResultLine {
     /// Number of its job buffer.
     pub job: u32,
-    /// The error, if decoding failed.
-    pub error: Option<ErrorCode>,
+    /// What decoded it, or the error, if decoding failed.
+    pub result: Result<AnsweredBy, ErrorCode>,
     /// When the decode began.
     pub began: Ticks,
     /// When it ended.
@@ -211,7 +212,7 @@ impl DecodeLanes {
 
 #[cfg(test)]
 mod tests {
-    use super::{DecodeLanes, LANE_DEPTH_MAX, LANE_DEPTH_MIN, LINE_WORDS, ResultLine, ShotLine};
+    use super::{AnsweredBy, DecodeLanes, LANE_DEPTH_MAX, LANE_DEPTH_MIN, LINE_WORDS, ResultLine, ShotLine};
     use crate::units::{TickRate, Ticks};
 
     fn shot(job: u32) -> ShotLine {
@@ -220,7 +221,13 @@ mod tests {
     }
 
     fn result(job: u32, ticks: u64) -> ResultLine {
-        ResultLine { job, error: None, began: Ticks(0), ended: Ticks(ticks), observables: [0; LINE_WORDS] }
+        ResultLine {
+            job,
+            result: Ok(AnsweredBy::default()),
+            began: Ticks(0),
+            ended: Ticks(ticks),
+            observables: [0; LINE_WORDS],
+        }
     }
 
     #[test]

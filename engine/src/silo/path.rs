@@ -11,6 +11,7 @@ use crate::commit::joint_readouts::{JointCells, Joints};
 use crate::commit::moves::Moves;
 use crate::commit::orchestrator::{Orchestrator, OrchestratorParts};
 use crate::commit::state::StreamStates;
+use crate::decode::changes::DecoderChanges;
 use crate::decode::worker::{Decoder, DecoderParts};
 use crate::device::Recovery;
 use crate::device::sim::{Graph, SimDevice, SimLauncher, SimShared, SimTimes};
@@ -110,7 +111,8 @@ pub(super) fn path(
     specs.push(spec(RoleKind::Poll, silo, 0, move |_| Ok(Box::new(poller))));
     specs.push(spec(RoleKind::Graph, silo, 0, move |_| Ok(Box::new(orchestrator))));
     let decoding = &common.decoding;
-    let context = DecoderContext { pipe, states, carries, joints: cells, draws: &draws, decoding, times };
+    let decoders = &common.decoders;
+    let context = DecoderContext { pipe, states, carries, joints: cells, draws: &draws, decoding, decoders, times };
     let workers_of_pool = (0..).zip(pool.workers.into_iter().zip(ends));
     specs.extend(workers_of_pool.map(|(index, (worker, lane))| context.decoder(index, worker, lane)));
     Ok(Path { workers, specs, recovery })
@@ -167,6 +169,7 @@ struct DecoderContext<'a> {
     joints: Option<Arc<JointCells>>,
     draws: &'a Draws<'a>,
     decoding: &'a Decoding,
+    decoders: &'a DecoderChanges,
     times: Option<Sender<Vec<Event>>>,
 }
 
@@ -175,11 +178,12 @@ impl DecoderContext<'_> {
         let (pipe, states) = (self.pipe.clone(), Arc::clone(self.states));
         let (carries, joints, times) = (self.carries.clone(), self.joints.clone(), self.times.clone());
         let (decoding, injector) = (self.decoding.clone(), self.draws.of(16 + u64::from(index)));
-        spec(RoleKind::Decode, self.pipe.silo, index, move |_| {
+        let (silo, index) = (self.pipe.silo, index as usize);
+        let changes = self.decoders.join(silo, index);
+        spec(RoleKind::Decode, silo, index as u32, move |_| {
             let predecoder = decoding.predecoder();
-            let (index, matching) = (index as usize, decoding.matching);
             let parts =
-                DecoderParts { pipe, index, lane, matching, predecoder, injector, states, carries, joints, times };
+                DecoderParts { pipe, index, lane, changes, predecoder, injector, states, carries, joints, times };
             Ok(Box::new(Decoder::new(parts, worker)))
         })
     }

@@ -39,8 +39,9 @@ impl Hand {
         let settings = Arc::new(Settings::new(&profile.limits));
         let decoding = Decoding::new(Arc::clone(&model), Decoder::Matching, Predecoder::None, Window::None).unwrap();
         let moves = Arc::new(MoveRequests::new(share.streams, 1, false));
+        let (board_of, decoders) = (Arc::clone(&board), decoding.changes());
         let common =
-            Common { board: Arc::clone(&board), settings, clock: clock.clone(), decoding, moves, joints: None };
+            Common { board: board_of, settings, clock: clock.clone(), decoding, decoders, moves, joints: None };
         let source = Source::Sampler(Box::new(Sampler::new(&model, 3)));
         let mut silo =
             wire(&profile, share, 1, source, Answers::PassedOn { readers }, Attached::default(), &common).unwrap();

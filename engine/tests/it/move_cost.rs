@@ -56,6 +56,7 @@ impl World {
             board: Arc::clone(&board),
             settings,
             clock: clock.clone(),
+            decoders: decoding.changes(),
             decoding,
             moves: Arc::clone(&moves),
             joints: None,

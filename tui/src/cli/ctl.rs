@@ -9,7 +9,7 @@
 use super::engines::{self, RunningEngine};
 use super::refusal::Refusal;
 use super::say::{self, written};
-use super::values::{duration, rate_or_max};
+use super::values::{decoder, duration, rate_or_max};
 use crate::source::attach::absolute;
 use crate::source::attach::line::Wire;
 use clap::{Args as ClapArgs, Subcommand};
@@ -18,7 +18,7 @@ use pinwheel_engine::board::{self, OwnerState, Phase};
 use pinwheel_engine::code::Format;
 use pinwheel_engine::engine::wire::Outcome;
 use pinwheel_engine::engine::{Command, Done, InputSpec, SiloCommand};
-use pinwheel_engine::profile;
+use pinwheel_engine::profile::{self, Decoder};
 use serde_json::json;
 use std::io;
 use std::path::Path;
@@ -65,6 +65,16 @@ pub enum Verb {
         /// Total shots per second of all streams, or max
         #[arg(value_name = "HZ|max", value_parser = rate_or_max, allow_hyphen_values = true)]
         hz: f64,
+    },
+    /// Change the decoder, until a profile with another decoder: each decode worker changes between two
+    /// shots. A decoder that cannot decode the model is refused, and the one before stays
+    Decoder {
+        /// The decoder
+        #[arg(value_name = "matching|correlated|union-find|lookup", value_parser = decoder)]
+        decoder: Decoder,
+        /// Only for this stream [default: all streams]
+        #[arg(long, value_name = "N")]
+        stream: Option<u32>,
     },
     /// Stop the feed, let accepted shots finish, then end
     Drain,
@@ -251,6 +261,7 @@ fn command_of(verb: &Verb) -> Result<Command, Refusal> {
         Verb::Pause => Command::Pause,
         Verb::Resume => Command::Resume,
         Verb::Rate { hz } => Command::Rate { hz: Some(*hz).filter(|hz| hz.is_finite()) },
+        Verb::Decoder { decoder, stream } => Command::Decoder { decoder: decoder.name().to_owned(), stream: *stream },
         Verb::Drain => Command::Drain,
         Verb::Stop => Command::Stop,
         Verb::Ack { number } => Command::Acknowledge { number: *number },
@@ -289,6 +300,9 @@ mod tests {
         assert_eq!(parsed("ctl profile shared --for 20m"), Ok(lent));
         assert_eq!(parsed("ctl rate 500"), Ok(Command::Rate { hz: Some(500.0) }));
         assert_eq!(parsed("ctl rate max"), Ok(Command::Rate { hz: None }));
+        let decoder = |stream| Ok(Command::Decoder { decoder: "union-find".to_owned(), stream });
+        assert_eq!(parsed("ctl decoder union-find"), decoder(None));
+        assert_eq!(parsed("ctl decoder union-find --stream 3"), decoder(Some(3)));
         assert_eq!(parsed("ctl ack"), Ok(Command::Acknowledge { number: 0 }));
         assert_eq!(parsed("ctl ack 7"), Ok(Command::Acknowledge { number: 7 }));
         assert_eq!(parsed("ctl silo kill 1"), Ok(Command::Silo { silo: 1, command: SiloCommand::Kill }));
@@ -314,6 +328,9 @@ mod tests {
             "ctl profile /no/such.ron",
             "ctl dance",
             "ctl note",
+            "ctl decoder",
+            "ctl decoder best",
+            "ctl decoder lookup --stream all",
             "ctl silo bury 1",
             "ctl input",
             "ctl input a --format stim",

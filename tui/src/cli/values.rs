@@ -1,8 +1,8 @@
-//! Parsers of option values that several commands use: durations and rates.
+//! Parsers of option values that several commands use: durations, rates and decoders.
 //!
 //! Pure: each parses a word to a value or an error sentence.
 
-use pinwheel_engine::profile::Rate;
+use pinwheel_engine::profile::{Decoder, Rate};
 use std::time::Duration;
 
 /// Units of a duration in nanoseconds; a unit that ends in another comes first.
@@ -56,10 +56,16 @@ pub fn rate_or_max(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Parses `matching`, `correlated`, `union-find` or `lookup`.
+pub fn decoder(text: &str) -> Result<Decoder, String> {
+    let found = Decoder::from_name(text);
+    found.ok_or_else(|| "expected matching, correlated, union-find or lookup".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{duration, rate};
-    use pinwheel_engine::profile::Rate;
+    use super::{decoder, duration, rate};
+    use pinwheel_engine::profile::{Decoder, Rate};
     use std::time::Duration;
 
     #[test]
@@ -79,6 +85,15 @@ mod tests {
             ["10", "", "s", "-1s", "0s", "0.1ns", "10 s", "10x", "nans", "infs", "NaNs", "1e99h", "1s1s", "1e3s"]
         {
             assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn decoders_are_named() {
+        assert_eq!([decoder("matching"), decoder("correlated")], [Ok(Decoder::Matching), Ok(Decoder::Correlated)]);
+        assert_eq!([decoder("union-find"), decoder("lookup")], [Ok(Decoder::UnionFind), Ok(Decoder::Lookup)]);
+        for text in ["", "Matching", "union_find", "correlated "] {
+            assert!(decoder(text).is_err_and(|said| said.contains("matching, correlated")), "{text}");
         }
     }
 

@@ -13,6 +13,7 @@ use crate::theme::Tone;
 use crate::widgets::format::count;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::{Command, InputSpec, LiveDrill, SiloCommand};
+use pinwheel_engine::profile::Decoder;
 
 /// The word that confirms `command`; `None`: `y` is enough.
 pub fn word(command: &Command) -> Option<String> {
@@ -53,6 +54,10 @@ pub fn meaning(command: &Command, open: u64) -> Vec<Line> {
             (format!("The shots of stream {stream} wait at the feed until silo {to} has its state."), Tone::Plain),
             ("A lease that holds the stream elsewhere is revoked, in your name.".to_owned(), Tone::Warn),
         ],
+        Command::Decoder { .. } => vec![
+            plain("Each decode worker changes its decoder between two shots; no shot is lost."),
+            plain("It stays until another is chosen, or a profile with another decoder."),
+        ],
         Command::Drill { name, .. } => LiveDrill::from_name(name).map_or_else(Vec::new, drill),
         Command::Input(spec) => vec![
             (
@@ -76,10 +81,15 @@ fn drill(drill: LiveDrill) -> Vec<Line> {
     vec![(format!("{}.", drill.what()), Tone::Warn), ends]
 }
 
-/// The palette's commands: drills, and with several silos the commands on silos and on `stream`.
+/// The palette's commands: drills, decoders for all streams and for `stream`, and with several silos
+/// the commands on silos and on `stream`.
 pub fn offered(snapshot: &Snapshot, stream: usize) -> Vec<Command> {
     let drill = |drill: &LiveDrill| Command::Drill { name: drill.name().to_owned(), for_ms: None };
     let mut commands: Vec<Command> = LiveDrill::ALL.iter().map(drill).collect();
+    let one = snapshot.streams.get(stream).filter(|_| snapshot.streams.len() > 1).map(|stream| stream.id);
+    for of in std::iter::once(None).chain(one.map(Some)) {
+        commands.extend(Decoder::ALL.map(|named| Command::Decoder { decoder: named.name().to_owned(), stream: of }));
+    }
     let silos: Vec<u32> = snapshot.silos.iter().map(|silo| silo.id).collect();
     if silos.len() < 2 {
         return commands;
@@ -93,7 +103,7 @@ pub fn offered(snapshot: &Snapshot, stream: usize) -> Vec<Command> {
     commands
 }
 
-/// Parses a command: `kill silo 1`, `move stream 3 to silo 0`, `input shots.b8`.
+/// Parses a command: `kill silo 1`, `move stream 3 to silo 0`, `decoder lookup`, `input shots.b8`.
 pub fn parse(text: &str) -> Option<Command> {
     let words: Vec<&str> = text.split_whitespace().collect();
     match words[..] {
@@ -102,12 +112,18 @@ pub fn parse(text: &str) -> Option<Command> {
             let command = SiloCommand::ALL.into_iter().find(|command| command.name() == verb)?;
             Some(Command::Silo { silo: silo.parse().ok()?, command })
         }
+        ["decoder", name] => decoder(name, None),
+        ["decoder", name, "for", "stream", stream] => decoder(name, Some(stream.parse().ok()?)),
         ["drill", name] => LiveDrill::from_name(name).map(|_| Command::Drill { name: name.to_owned(), for_ms: None }),
         ["move", "stream", stream, "to", "silo", to] => {
             Some(Command::Move { stream: stream.parse().ok()?, to: to.parse().ok()? })
         }
         _ => None,
     }
+}
+
+fn decoder(name: &str, stream: Option<u32>) -> Option<Command> {
+    Decoder::from_name(name).map(|named| Command::Decoder { decoder: named.name().to_owned(), stream })
 }
 
 #[cfg(test)]
@@ -120,6 +136,8 @@ mod tests {
             Command::Silo { silo: 1, command: SiloCommand::Kill },
             Command::Silo { silo: 0, command: SiloCommand::Rejoin },
             Command::Move { stream: 3, to: 2 },
+            Command::Decoder { decoder: "union-find".to_owned(), stream: None },
+            Command::Decoder { decoder: "lookup".to_owned(), stream: Some(3) },
             Command::Drill { name: LiveDrill::ALL[0].name().to_owned(), for_ms: None },
             Command::Input(InputSpec::parse("udp:127.0.0.1:7000").unwrap_or_default()),
             Command::Input(InputSpec::parse("a file.b8 --dem surface_d3").unwrap_or_default()),
@@ -127,7 +145,18 @@ mod tests {
         for command in commands {
             assert_eq!(parse(&command.to_string()), Some(command));
         }
-        for text in ["", "input", "input a --rate 5", "kill silo x", "bury silo 1", "move stream 1", "kill silo 1 2"] {
+        for text in [
+            "",
+            "decoder",
+            "decoder best",
+            "decoder lookup for stream x",
+            "input",
+            "input a --rate 5",
+            "kill silo x",
+            "bury silo 1",
+            "move stream 1",
+            "kill silo 1 2",
+        ] {
             assert_eq!(parse(text), None, "{text}");
         }
     }

@@ -3,7 +3,7 @@
 //! Pure: writes to the given output only. Lists at most [`STREAMS_SHOWN_MAX`] streams; the JSON has
 //! all.
 
-use super::{Alarm, GpuReport, JointReport, LifecycleReport, Report, merged};
+use super::{Alarm, DecoderReport, GpuReport, JointReport, LifecycleReport, Report, merged};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::profile::Severity;
@@ -68,6 +68,7 @@ impl Display for Report {
         self.gpus(f)?;
         self.latency(f)?;
         self.accuracy(f)?;
+        self.decoders(f)?;
         self.joint(f)?;
         self.moves(f)?;
         self.lifecycles(f)?;
@@ -250,6 +251,20 @@ impl Report {
         }
         if self.predecoded_events > 0 {
             line(f, "predecoded", grouped(self.predecoded_events), "detection events resolved before the decoder")?;
+        }
+        Ok(())
+    }
+
+    /// Each decoder's answers, if there were several decoders.
+    fn decoders(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.decoders.len() < 2 {
+            return Ok(());
+        }
+        writeln!(f, "\nDecoders")?;
+        for DecoderReport { name, shots, share, logical_error_rate, .. } in &self.decoders {
+            let rate =
+                logical_error_rate.map_or_else(String::new, |rate| format!("; {rate:.3e} logical errors a shot"));
+            line(f, name, grouped(*shots), format_args!("answers, {:.1} %{rate}", share * 100.0))?;
         }
         Ok(())
     }

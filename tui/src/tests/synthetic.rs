@@ -85,6 +85,7 @@ fn engine() -> EngineView {
         input: "sampler surface_d5".to_owned(),
         device: "sim".to_owned(),
         decoder: "sparse blossom".to_owned(),
+        decoder_epoch_requested: 1,
         predecoder: "none".to_owned(),
         detectors: 120,
         observables: 1,

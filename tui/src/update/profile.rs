@@ -14,7 +14,7 @@ use crate::msg::Finished;
 use crate::source::Offer;
 use pinwheel_engine::board::SpinPolicy;
 use pinwheel_engine::engine::Command;
-use pinwheel_engine::profile;
+use pinwheel_engine::profile::{self, Applies};
 use std::time::Duration;
 
 /// Opens the chooser.
@@ -104,10 +104,14 @@ fn ask(model: &mut Model, asked: Asked, at_once: AtOnce) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Whether the offer uses less of the machine than the profile in force. If unknown, no: the
-/// console asks.
+/// Whether the offer uses less of the machine than the profile in force and decodes as it does. If
+/// unknown, no: the console asks.
 fn steps_down(model: &Model, offer: &Offer) -> bool {
     let (Some((_, in_force)), Ok(body)) = (model.in_force(), &offer.body) else { return false };
+    let is_decoder = |field: &str| field == "decoder" || field.starts_with("streams");
+    if body.changes.iter().any(|change| is_decoder(&change.field) && change.applies == Applies::Live) {
+        return false;
+    }
     let offered = match body.profile.spin {
         profile::SpinPolicy::Prod => 2,
         profile::SpinPolicy::Lab => 1,

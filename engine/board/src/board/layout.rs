@@ -18,11 +18,12 @@ pub use places::Shape;
 use super::get;
 use super::histogram::{BUCKETS, DEADLINES_NS, HistogramBlock};
 use super::reading::{Now, fraction, number};
+use super::snapshot::DecoderShots;
 use super::snapshot::clock::{PairView, StepView};
 use super::snapshot::placement::OutcomeCount;
 use super::text::Text;
 use crate::fault::FaultCode;
-use crate::profile::THREAD_ROLES_MAX;
+use crate::profile::{Decoder, THREAD_ROLES_MAX};
 use crate::roles::RoleKind;
 use crate::streams::HealthVerdict;
 use pinwheel_edge::page::{Response, State};
@@ -161,9 +162,17 @@ blocks! {
         /// Wrong answers and errors by the first of [`DEADLINES_NS`] that each of them kept; an
         /// answer that kept none is not counted.
         wrong_in: [AtomicU64; DEADLINES_NS.len()] => wrong_in,
+        /// Answers without an error by the decoder that gave them, by its number.
+        decoded_by: [AtomicU64; Decoder::ALL.len()],
+        /// Of these, answers that could be compared with a true observable.
+        judged_by: [AtomicU64; Decoder::ALL.len()],
+        /// Of these, answers with a wrong observable.
+        wrong_by: [AtomicU64; Decoder::ALL.len()],
         /// From scheduled arrival to harvest.
         latency: HistogramBlock => latency,
     } + {
+        /// Its answers without an error, by decoder; only decoders that gave some.
+        decoders: Vec<DecoderShots> = harvest.decoders(),
         /// Number of the stream.
         id: u32 = id,
         /// Silo that owns it.

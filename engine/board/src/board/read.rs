@@ -6,6 +6,7 @@
 //! for counts read from the board.
 
 pub(super) mod arbiter;
+mod decoders;
 mod graph;
 pub(super) mod moves;
 mod placement;

@@ -12,7 +12,8 @@ use super::alarms::{AlarmAction, OnAlarm};
 use super::placement::{OverflowStrategy, TakesPart};
 use super::schema::{
     Courtesy, Decoder, Decoders, Device, Faults, Graph, Input, IssueGate, KeptRuns, Latency, Limits, Priority, Profile,
-    Rate, ReadyPolicy, Source, StartPolicy, TaskTrace, ThreadSpec, Threads, Window, WindowOverflow, WindowRounds,
+    Rate, ReadyPolicy, Source, StartPolicy, StreamDecoder, TaskTrace, ThreadSpec, Threads, Window, WindowOverflow,
+    WindowRounds,
 };
 use super::silos::{SILOS_MAX, Silos};
 use super::weights::Weights;
@@ -118,6 +119,7 @@ impl Profile {
             let remedy = "set window: None or Some(..), or decoder: Matching";
             check.refuse("decoder", "UnionFind", "Matching where window is Stream", remedy);
         }
+        check.streams(self);
         let KeptRuns { kept_mb, kept_runs } = self.recorder;
         check.whole(
             "recorder.kept_mb",
@@ -336,6 +338,23 @@ impl Check {
             self.positive("input.rate", hz, 1e9, "use Max for the highest possible rate");
         }
         self.weights(input);
+    }
+
+    fn streams(&mut self, profile: &Profile) {
+        let mut named = BTreeSet::new();
+        for (at, &StreamDecoder { stream, decoder }) in profile.streams.iter().enumerate() {
+            let field = format!("streams[{at}].stream");
+            let last = u64::from(profile.input.streams).saturating_sub(1);
+            self.whole(&field, stream, 0..=last, "name a stream below input.streams");
+            if !named.insert(stream) {
+                self.refuse(&field, format!("{stream} again"), "each stream once", "remove one of the two");
+            }
+            if profile.window != Window::None && decoder != profile.decoder {
+                let expected = format!("{:?} as for the others, unless window is None", profile.decoder);
+                let remedy = "set window: None, or remove the stream from the list";
+                self.refuse(&format!("streams[{at}].decoder"), format!("{decoder:?}"), expected, remedy);
+            }
+        }
     }
 
     fn weights(&mut self, input: &Input) {

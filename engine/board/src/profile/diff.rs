@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::schema::Profile;
+use super::schema::{Profile, Window};
 
 /// When a changed field takes effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,8 +38,15 @@ pub struct Change {
 ///
 /// They are read through one atomic word, at a frame's boundary, or by cold threads at each use.
 /// All others size memory, build roles or start threads.
-const LIVE: [&str; 10] = [
+///
+/// # Why windows keep their decoder
+///
+/// A shot of several windows is decoded by several workers, and its windows hand detectors on that
+/// the next one needs: they belong to one decoder.
+const LIVE: [&str; 12] = [
     "summary",
+    "decoder",
+    "streams",
     "spin",
     "spin_budgets",
     "limits",
@@ -54,10 +61,15 @@ const LIVE: [&str; 10] = [
 /// Every field in which `to` differs from `from`, ordered by path.
 #[must_use]
 pub fn diff(from: &Profile, to: &Profile) -> Vec<Change> {
-    let mut changes = Vec::new();
+    let (mut changes, has_windows) = (Vec::new(), from.window != Window::None);
     // A profile has string keys and finite or infinite numbers only: both always serialize.
     if let (Ok(from), Ok(to)) = (serde_json::to_value(from), serde_json::to_value(to)) {
         walk("", &from, &to, &mut changes);
+    }
+    if has_windows {
+        let is_decoder = |field: &str| field == "decoder" || field.starts_with("streams");
+        let decoders = changes.iter_mut().filter(|change| is_decoder(&change.field));
+        decoders.for_each(|change| change.applies = Applies::Restart);
     }
     changes
 }
@@ -65,7 +77,8 @@ pub fn diff(from: &Profile, to: &Profile) -> Vec<Change> {
 /// When a change of this field takes effect.
 #[must_use]
 pub fn applies(field: &str) -> Applies {
-    let below = |path: &str| field.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    let below =
+        |path: &str| field.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
     if LIVE.iter().any(|path| below(path)) { Applies::Live } else { Applies::Restart }
 }
 
@@ -129,7 +142,8 @@ mod tests {
 
     use super::{Applies, Change, LIVE, diff};
     use crate::profile::{
-        Decoders, Device, Latency, OnHangup, Profile, Rate, Silos, Source, SpinPolicy, Window, WindowRounds,
+        Decoder, Decoders, Device, Latency, OnHangup, Profile, Rate, Silos, Source, SpinPolicy, StreamDecoder, Window,
+        WindowRounds,
     };
 
     fn embedded(name: &str) -> Profile {
@@ -194,6 +208,24 @@ mod tests {
             change("window", "None", "Some(buffer_rounds: 7, commit_rounds: 5)", Applies::Restart),
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn another_decoder_applies_live_to_whole_shots_and_at_a_restart_to_windows() {
+        let from = embedded("lab");
+        let mut to = Profile { decoder: Decoder::UnionFind, ..from.clone() };
+        to.streams = vec![StreamDecoder { stream: 1, decoder: Decoder::Correlated }];
+        let applied = |from: &Profile, to: &Profile| -> Vec<(String, Applies)> {
+            diff(from, to).into_iter().map(|change| (change.field, change.applies)).collect()
+        };
+        let both = |applies| vec![("decoder".to_owned(), applies), ("streams".to_owned(), applies)];
+        assert_eq!(applied(&from, &to), both(Applies::Live));
+        let mut other = to.clone();
+        other.streams[0].decoder = Decoder::Lookup;
+        assert_eq!(applied(&to, &other), [("streams[0].decoder".to_owned(), Applies::Live)]);
+        let window = Window::Some(WindowRounds { commit_rounds: 5, buffer_rounds: 5 });
+        let windows = Profile { window, ..from };
+        assert_eq!(applied(&windows, &Profile { window, ..to }), both(Applies::Restart));
     }
 
     #[test]

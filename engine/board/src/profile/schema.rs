@@ -40,6 +40,8 @@ pub struct Profile {
     pub predecoder: Predecoder,
     /// How a syndrome is decoded.
     pub decoder: Decoder,
+    /// Streams that another decoder decodes, each named at most once; whole shots only.
+    pub streams: Vec<StreamDecoder>,
     /// The device that runs the predecode step.
     pub device: Device,
     /// Deadlines, and the times after which an answer is late or a thread stalled.
@@ -297,6 +299,38 @@ pub enum Decoder {
     /// A table of what matching says to each syndrome, whole shots only. For models whose connected parts
     /// have at most 22 detectors, as at distance 3; others are refused at the start.
     Lookup,
+}
+
+impl Decoder {
+    /// All of them, in the order of their numbers, which answers and recordings carry.
+    pub const ALL: [Self; 4] = [Self::Matching, Self::Correlated, Self::UnionFind, Self::Lookup];
+
+    /// Name on a command line and in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Matching => "matching",
+            Self::Correlated => "correlated",
+            Self::UnionFind => "union-find",
+            Self::Lookup => "lookup",
+        }
+    }
+
+    /// The decoder of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|decoder| decoder.name() == name)
+    }
+}
+
+/// The decoder of one stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StreamDecoder {
+    /// The stream, below `input.streams`.
+    pub stream: u32,
+    /// How its syndromes are decoded.
+    pub decoder: Decoder,
 }
 
 /// The device that runs the predecode step.

@@ -8,8 +8,9 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
 use super::{
-    AlarmAction, Applies, Device, FILE_BYTES_MAX, Finding, Latency, Origin, Priority, Profile, ProfileError, Rate,
-    ReadyPolicy, RuleId, Severity, Silos, SpinPolicy, TaskTrace, Window, WindowRounds, applies, list, text,
+    AlarmAction, Applies, Decoder, Device, FILE_BYTES_MAX, Finding, Latency, Origin, Priority, Profile, ProfileError,
+    Rate, ReadyPolicy, RuleId, Severity, Silos, SpinPolicy, StreamDecoder, TaskTrace, Window, WindowRounds, applies,
+    list, text,
 };
 
 const NAMES: [&str; 4] = ["prod", "lab", "shared", "drill"];
@@ -326,6 +327,30 @@ fn a_live_source_is_an_address_a_path_or_a_name() {
     assert_eq!(Profile::parse(&joint, "lab.ron").unwrap().input.joint_every, Some(10));
     let mapped = lab().replacen("m2d: None", "m2d: Some(\"map.m2d\")", 1);
     assert_eq!(Profile::parse(&mapped, "lab.ron").unwrap().input.m2d.as_deref(), Some("map.m2d"));
+}
+
+#[test]
+fn a_stream_has_one_decoder_of_its_own_and_exists() {
+    let with = |streams: &str| findings_with("streams: []", &format!("streams: [{streams}]"));
+    assert_eq!(with("(stream: 4, decoder: UnionFind)")[0].expected, "0..=3");
+    let twice = with("(stream: 1, decoder: UnionFind), (stream: 1, decoder: Lookup)");
+    assert_eq!((twice.len(), twice[0].found.as_str()), (1, "1 again in streams[1].stream"));
+    let (mut profile, _) = Profile::load("lab", None).unwrap();
+    profile.streams = vec![StreamDecoder { stream: 1, decoder: Decoder::UnionFind }];
+    assert_eq!(profile.validate(), []);
+    profile.window = Window::Some(WindowRounds { commit_rounds: 5, buffer_rounds: 5 });
+    let found = &profile.validate()[0];
+    assert_eq!((found.field.as_str(), found.found.as_str()), ("streams[0].decoder", "UnionFind"));
+    let value = serde_json::to_value(&profile).unwrap();
+    assert_eq!(serde_json::from_value::<Profile>(value).unwrap(), profile);
+}
+
+#[test]
+fn a_decoder_has_one_name_and_the_number_of_its_place() {
+    for (number, decoder) in Decoder::ALL.into_iter().enumerate() {
+        assert_eq!((decoder as usize, Decoder::from_name(decoder.name())), (number, Some(decoder)));
+    }
+    assert_eq!(Decoder::from_name("Matching"), None);
 }
 
 #[test]

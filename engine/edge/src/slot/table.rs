@@ -277,14 +277,15 @@ impl Claim<'_> {
 
     /// Answers with observable bits (missing words are zero).
     pub fn answer(self, observables: &[u64], times: AnswerTimes) {
-        self.answer_after(observables, times, || ());
+        self.answer_after(observables, times, 0, || ());
     }
 
-    /// As [`Claim::answer`], with `commit` between the result block and the answer word: who sees
-    /// the answer sees what it did. If it panics, the shot is answered as by a drop.
+    /// As [`Claim::answer`], with what gave the answer, and `commit` between the result block and
+    /// the answer word: who sees the answer sees what it did. If it panics, the shot is answered as
+    /// by a drop.
     #[inline(always)]
-    pub fn answer_after(mut self, observables: &[u64], times: AnswerTimes, commit: impl FnOnce()) {
-        self.finish(word::ready(self.ticket.generation), observables, times, commit);
+    pub fn answer_after(mut self, observables: &[u64], times: AnswerTimes, by: u16, commit: impl FnOnce()) {
+        self.finish(word::ready(self.ticket.generation, by), observables, times, commit);
     }
 
     /// Answers with an error word; the observables read as zero.

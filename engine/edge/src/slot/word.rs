@@ -2,6 +2,11 @@
 //!
 //! Owns the encoding only. A READY word can equal neither 0 (free), nor IN_FLIGHT, nor an error
 //! word, because its top sixteen bits are a constant of its own.
+//!
+//! ```text
+//!  READY: 0x0A5E (16 bits) | what gave the answer (16 bits) | generation (32 bits)
+//!  error: 0xDEAD (16 bits) | 0 (32 bits) | code (16 bits)
+//! ```
 
 /// The slot is free or not yet dispatched.
 pub const EMPTY: u64 = 0;
@@ -9,7 +14,7 @@ pub const EMPTY: u64 = 0;
 pub const IN_FLIGHT: u64 = 0xEEEE_EEEE_EEEE_EEEE;
 const ERROR_PREFIX: u64 = 0xDEAD;
 const READY_PREFIX: u64 = 0x0A5E;
-const LOW_48: u64 = (1 << 48) - 1;
+const LOW_32: u64 = (1 << 32) - 1;
 
 const _: () = assert!(READY_PREFIX != ERROR_PREFIX && READY_PREFIX != IN_FLIGHT >> 48 && READY_PREFIX != 0);
 
@@ -107,10 +112,19 @@ impl ErrorCode {
     }
 }
 
-/// The word that answers generation `generation`.
+/// The word that answers generation `generation`; `by`: what gave the answer, in the numbers of
+/// whoever decodes.
 #[must_use]
-pub const fn ready(generation: u64) -> u64 {
-    READY_PREFIX << 48 | generation & LOW_48
+#[inline(always)]
+pub const fn ready(generation: u64, by: u16) -> u64 {
+    READY_PREFIX << 48 | (by as u64) << 32 | generation & LOW_32
+}
+
+/// What gave the answer of a READY word.
+#[must_use]
+#[inline(always)]
+pub const fn answered_by(word: u64) -> u16 {
+    (word >> 32) as u16
 }
 
 /// The word that answers with `code`.
@@ -129,16 +143,18 @@ pub fn error_in(word: u64) -> Option<ErrorCode> {
 
 #[cfg(test)]
 mod tests {
-    use super::{EMPTY, ErrorCode, IN_FLIGHT, error, error_in, ready};
+    use super::{EMPTY, ErrorCode, IN_FLIGHT, answered_by, error, error_in, ready};
 
     #[test]
     fn an_answer_word_is_never_a_sentinel_nor_an_error() {
-        for generation in [0, 1, LOW, u64::MAX, 0xEEEE_EEEE_EEEE_EEEE, 0xDEAD_0000_0000_0001] {
-            let word = ready(generation);
-            assert!(word != EMPTY && word != IN_FLIGHT && error_in(word).is_none());
+        for generation in [0, 1, super::LOW_32, u64::MAX, 0xEEEE_EEEE_EEEE_EEEE, 0xDEAD_0000_0000_0001] {
+            for by in [0, 1, 0xEEEE, u16::MAX] {
+                let word = ready(generation, by);
+                assert!(word != EMPTY && word != IN_FLIGHT && error_in(word).is_none());
+                assert_eq!(answered_by(word), by);
+            }
         }
     }
-    const LOW: u64 = super::LOW_48;
 
     #[test]
     fn every_error_word_carries_its_code() {

@@ -3,7 +3,7 @@
 use crate::{Seeded, panics};
 use pinwheel_edge::aligned::{LINE_BYTES, PAGE_BYTES};
 use pinwheel_edge::slot::Ticket;
-use pinwheel_edge::slot::jobs::JobBank;
+use pinwheel_edge::slot::jobs::{Job, JobBank};
 use pinwheel_edge::slot::table::{
     AnswerTimes, Arrival, DispatchEnd, FeedEnd, Geometry, HarvestEnd, ReplyTo, ShotHeader, SlotTable, TicketView, table,
 };
@@ -135,9 +135,26 @@ fn every_error_reaches_the_harvester_and_hides_old_observables() {
 }
 
 #[test]
+fn an_answer_and_a_kept_result_say_what_gave_them() {
+    let (mut feed, mut dispatch, mut harvest, table) = ends(4);
+    submit(&mut feed, 7).unwrap();
+    let ticket = dispatch_one(&mut dispatch).unwrap();
+    table.claim(ticket).unwrap().answer_after(&[5], AnswerTimes::default(), 0x8001, || ());
+    harvest.begin();
+    let answered = harvest.next_answered().unwrap();
+    assert_eq!((answered.error, answered.by), (None, 0x8001));
+    let jobs = JobBank::new(2, 1, 1);
+    for result in [Ok(0), Ok(u16::MAX), Err(ErrorCode::SiloDied), Ok(3)] {
+        let job = Job::from_number(1);
+        jobs.set_decoded(&job, result, Ticks(9));
+        assert_eq!(jobs.decoded(&job), (result, Ticks(9)));
+    }
+}
+
+#[test]
 fn an_answer_word_is_no_sentinel_at_any_generation() {
     for generation in [1, 2, 1 << 47, (1 << 48) - 1, u64::MAX] {
-        let answer = word::ready(generation);
+        let answer = word::ready(generation, 0);
         assert!(![word::EMPTY, word::IN_FLIGHT].contains(&answer) && word::error_in(answer).is_none());
     }
     assert!(word::error_in(word::IN_FLIGHT).is_none() && word::error_in(word::EMPTY).is_none());

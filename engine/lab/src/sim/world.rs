@@ -94,6 +94,7 @@ impl<'a> World<'a> {
             board: Arc::clone(&board),
             settings: draw_settings(&mut random, &profile),
             clock: clock.clone(),
+            decoders: decoding.changes(),
             decoding: decoding.clone(),
             moves: Arc::new(MoveRequests::new(streams, silos, profile.input.joint_every.is_some())),
             joints: silo::tally(&profile, &decoding.model),

@@ -28,6 +28,8 @@ pub struct AnswerRecord {
     pub sequence: u64,
     /// Error code; 0 if it was decoded.
     pub error: u16,
+    /// Name of the decoder that gave it; `None` with an error.
+    pub decoder: Option<&'static str>,
     /// From scheduled arrival to answer, nanoseconds.
     pub latency_ns: u64,
     /// Predicted observable flips, bit-packed; not valid with an error.
@@ -82,6 +84,8 @@ struct AnswerLine<'a> {
     status: &'a str,
     observables: &'a [u32],
     latency_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decoder: Option<&'static str>,
 }
 
 impl AnswerSink {
@@ -198,6 +202,7 @@ impl Answers {
             status: if decoded { "ok" } else { name(record.error) },
             observables: &flips,
             latency_ns: record.latency_ns,
+            decoder: record.decoder,
         };
         serde_json::to_writer(&mut self.output, &line)?;
         self.output.write_all(b"\n")

@@ -11,6 +11,7 @@ use crate::arbiter::page::Hint;
 use crate::board;
 use crate::fault::FaultCode;
 use crate::hot::{BUDGET_ITEMS, Frame};
+use crate::pipe::AnsweredBy;
 use crate::pipe::lanes::{LINE_WORDS, ResultLine};
 use crate::units::Ticks;
 use pinwheel_edge::slot::jobs::{Job, Origin};
@@ -21,7 +22,7 @@ use pinwheel_edge::sync::{read_words, write_words};
 /// What a decode came to; its observables are [`Orchestrator::observables`].
 #[derive(Clone, Copy)]
 struct Decode {
-    error: Option<ErrorCode>,
+    result: Result<AnsweredBy, ErrorCode>,
     began: Ticks,
 }
 
@@ -67,7 +68,7 @@ impl Orchestrator {
         }
         let (shot, origin) = (jobs.shot(&job), jobs.origin(&job));
         self.release(origin.worker);
-        let decode = Decode { error: result.error, began: result.began };
+        let decode = Decode { result: result.result, began: result.began };
         if !underway.is_ordered {
             self.answer(&origin, decode, None, now);
             self.parts.returns.give(job);
@@ -100,7 +101,7 @@ impl Orchestrator {
     fn keep(&mut self, job: &Job, (stream, sequence): (u32, u64), decode: Decode) {
         let jobs = &self.parts.pipe.jobs;
         write_words(jobs.observables(job), self.observables());
-        jobs.set_decoded(job, decode.error.map_or(Ok(()), Err), decode.began);
+        jobs.set_decoded(job, decode.result.map(|by| by.0), decode.began);
         self.reorder.keep(stream, sequence, job.number());
     }
 
@@ -110,7 +111,7 @@ impl Orchestrator {
         self.observables.fill(0);
         let worker = self.parts.pipe.jobs.origin(&job).worker;
         self.release(worker);
-        self.keep(&job, (stream, sequence), Decode { error: Some(error), began: frame.now });
+        self.keep(&job, (stream, sequence), Decode { result: Err(error), began: frame.now });
         self.advance(stream, frame.ticks(), frame);
     }
 
@@ -135,7 +136,7 @@ impl Orchestrator {
                 Held::Decoded(number) => {
                     let job = Job::from_number(number);
                     let (result, began) = self.parts.pipe.jobs.decoded(&job);
-                    let decode = Decode { error: result.err(), began };
+                    let decode = Decode { result: result.map(AnsweredBy), began };
                     let origin = self.parts.pipe.jobs.origin(&job);
                     self.answer(&origin, decode, Some((write, sequence)), now);
                     self.parts.returns.give(job);
@@ -169,9 +170,9 @@ impl Orchestrator {
         let stamps = &pipe.board.slots(pipe.silo)[ticket.slot as usize];
         board::set(&stamps.decoding, decode.began.0);
         board::set(&stamps.answered, now.0);
-        match decode.error {
-            None => claim.answer_after(self.observables(), times, || self.commit(write, None, now)),
-            Some(code) => {
+        match decode.result {
+            Ok(by) => claim.answer_after(self.observables(), times, by.0, || self.commit(write, None, now)),
+            Err(code) => {
                 pipe.board.fault(pipe.silo, FaultCode::Answered(code), now, u64::from(ticket.slot));
                 claim.fail_after(code, times, || self.commit(write, Some(code), now));
             }

@@ -10,8 +10,9 @@
 //! each histogram but those of the two stages beside it.
 
 use crate::board::histogram::{Measured, Recorder};
-use crate::board::{self, Board, LatencyBlock, Stage};
+use crate::board::{self, Board, LatencyBlock, Stage, StreamHarvestBlock};
 use crate::hot::BUDGET_ITEMS;
+use crate::pipe::AnsweredBy;
 use crate::units::{TickRate, Ticks};
 use pinwheel_edge::slot::table::Answered;
 
@@ -78,12 +79,28 @@ struct StreamTally {
     late: u32,
     judged: u32,
     wrong: u32,
+    /// What gave its last answer, and what was counted before the first answer of that decoder.
+    by: AnsweredBy,
+    decoded_before: u8,
+    judged_before: u8,
     /// Change of its Pauli frame.
     frame: u64,
     latency: Recorder,
 }
 
-const _: () = assert!(size_of::<StreamTally>() == 64);
+const _: () = assert!(size_of::<StreamTally>() == 64 && BUDGET_ITEMS <= u8::MAX as u32);
+
+impl StreamTally {
+    /// Publishes what its decoder has answered; `by` gives the next answers.
+    fn end_decoder(&mut self, block: &StreamHarvestBlock, by: AnsweredBy) {
+        let (decoded, judged) = ((self.answered - self.errors) as u8, self.judged as u8);
+        if let Some(decoder) = self.by.decoder() {
+            board::add(&block.decoded_by[decoder as usize], u64::from(decoded - self.decoded_before));
+            board::add(&block.judged_by[decoder as usize], u64::from(judged - self.judged_before));
+        }
+        (self.by, self.decoded_before, self.judged_before) = (by, decoded, judged);
+    }
+}
 
 /// What an answer without an error says.
 #[derive(Clone, Copy)]
@@ -92,6 +109,8 @@ pub(super) struct Verdict {
     pub(super) frame: u64,
     /// Whether an observable is wrong; `None`: the true ones are not known.
     pub(super) is_wrong: Option<bool>,
+    /// What gave it.
+    pub(super) by: AnsweredBy,
 }
 
 /// What was counted since the last publication.
@@ -164,15 +183,23 @@ impl Tally {
         if tally.answered == 0 {
             self.touched.push(stream);
         }
+        if let Some(verdict) = verdict
+            && verdict.by != tally.by
+        {
+            tally.end_decoder(block, verdict.by);
+        }
         tally.answered += 1;
         tally.late += u32::from(latency.ns() > late_ns);
         tally.latency.record(&block.latency, latency, 1);
         match verdict {
             None => tally.errors += 1,
-            Some(Verdict { frame, is_wrong }) => {
+            Some(Verdict { frame, is_wrong, by }) => {
                 tally.frame ^= frame;
                 tally.judged += u32::from(is_wrong.is_some());
                 tally.wrong += u32::from(is_wrong == Some(true));
+                if let (Some(true), Some(decoder)) = (is_wrong, by.decoder()) {
+                    board::add(&block.wrong_by[decoder as usize], 1);
+                }
             }
         }
         latency.ns()
@@ -194,6 +221,7 @@ impl Tally {
             let tally = &mut self.streams[stream as usize];
             let block = board.stream_harvest(stream as usize);
             tally.latency.publish(&block.latency);
+            tally.end_decoder(block, AnsweredBy::default());
             board::set(&block.frame, board::get(&block.frame) ^ tally.frame);
             let counts = [
                 (&block.answered, tally.answered, &mut all.answered),
@@ -239,6 +267,8 @@ mod tests {
     use super::{Tally, Times, Verdict};
     use crate::board::histogram::{DEADLINES_NS, HistogramBlock, Measured};
     use crate::board::{self, Board, Place, Shape, Stage};
+    use crate::pipe::AnsweredBy;
+    use crate::profile::Decoder;
     use crate::units::{TickRate, Ticks};
     use proptest::prelude::*;
     use zerocopy::FromZeros;
@@ -263,7 +293,7 @@ mod tests {
 
     fn verdict(kind: u64) -> Option<Verdict> {
         let is_wrong = [None, Some(false), Some(true)][kind as usize % 3];
-        (kind < 9).then_some(Verdict { frame: kind, is_wrong })
+        (kind < 9).then_some(Verdict { frame: kind, is_wrong, by: AnsweredBy((kind % 5) as u16) })
     }
 
     proptest! {
@@ -278,6 +308,7 @@ mod tests {
             let (total, from_submit, stages) = (histogram(), histogram(), [(); 6].map(|()| histogram()));
             let streams = [(); STREAMS as usize].map(|()| histogram());
             let mut counts = [[0u64; 6]; STREAMS as usize];
+            let mut by = [[[0u64; 3]; Decoder::ALL.len()]; STREAMS as usize];
             let mut wrong_in = [[0u64; DEADLINES_NS.len()]; STREAMS as usize];
             let (mut tally, mut last) = (Tally::new(STREAMS), None);
             for batch in batches {
@@ -301,6 +332,12 @@ mod tests {
                     if let Some(first) = first.filter(|_| verdict.is_none() || is_wrong == Some(true)) {
                         wrong_in[of][first] += 1;
                     }
+                    if let Some((decoder, is_wrong)) =
+                        verdict.and_then(|verdict| Some((verdict.by.decoder()?, verdict.is_wrong)))
+                    {
+                        let more = [true, is_wrong.is_some(), is_wrong == Some(true)];
+                        by[of][decoder as usize].iter_mut().zip(more).for_each(|(count, more)| *count += u64::from(more));
+                    }
                     let more = [true, verdict.is_none(), latency_ns > LATE_NS, is_wrong.is_some(), is_wrong == Some(true)];
                     counts[of].iter_mut().zip(more).for_each(|(count, more)| *count += u64::from(more));
                     counts[of][5] ^= verdict.map_or(0, |verdict| verdict.frame);
@@ -320,6 +357,10 @@ mod tests {
                     prop_assert_eq!(&words.map(board::get)[..], &wanted[..5]);
                     prop_assert_eq!(board::get(&block.frame), wanted[5]);
                     prop_assert_eq!(block.wrong_in.each_ref().map(board::get), wrong_in[stream]);
+                    for (decoder, wanted) in by[stream].iter().enumerate() {
+                        let words = [&block.decoded_by, &block.judged_by, &block.wrong_by];
+                        prop_assert_eq!(&words.map(|words| board::get(&words[decoder])), wanted);
+                    }
                     prop_assert_eq!(block.latency.snapshot(), streams[stream].snapshot());
                 }
                 let block = board.harvest(0);

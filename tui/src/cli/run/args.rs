@@ -4,7 +4,7 @@
 
 use crate::cli::console_options::ConsoleArgs;
 use crate::cli::metrics;
-use crate::cli::values::{duration, rate};
+use crate::cli::values::{decoder, duration, rate};
 use clap::Args as ClapArgs;
 use pinwheel_engine::board::layout::LABEL_BYTES_MAX;
 use pinwheel_engine::code::Format;
@@ -153,17 +153,6 @@ pub fn window(text: &str) -> Result<Window, String> {
     Ok(if is_stream { Window::Stream(rounds) } else { Window::Some(rounds) })
 }
 
-/// Parses `matching`, `correlated`, `union-find` or `lookup`.
-fn decoder(text: &str) -> Result<Decoder, String> {
-    match text {
-        "matching" => Ok(Decoder::Matching),
-        "correlated" => Ok(Decoder::Correlated),
-        "union-find" => Ok(Decoder::UnionFind),
-        "lookup" => Ok(Decoder::Lookup),
-        _ => Err("expected matching, correlated, union-find or lookup; write it like --decoder correlated".to_owned()),
-    }
-}
-
 /// Parses `auto`, `sim`, `cuda` or `cuda:N`. The engine's start checks whether the device exists.
 pub fn device(text: &str) -> Result<DeviceChoice, String> {
     let refuse =
@@ -202,8 +191,8 @@ fn silos(text: &str) -> Result<Silos, String> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{DeviceChoice, decoder, device, silos, window};
-    use pinwheel_engine::profile::{Decoder, Silos, Window, WindowRounds};
+    use super::{DeviceChoice, device, silos, window};
+    use pinwheel_engine::profile::{Silos, Window, WindowRounds};
 
     #[test]
     fn windows_are_two_numbers_of_rounds_or_whole() {
@@ -215,15 +204,6 @@ mod tests {
             ["", "5", "5,", ",5", "5,-1", "5,5,5", "5, 5", "none", "stream", "stream:5", "5,stream:5", "4294967296,1"]
         {
             assert!(window(text).unwrap_err().contains("--window 5,5"), "{text}");
-        }
-    }
-
-    #[test]
-    fn decoders_are_named() {
-        assert_eq!([decoder("matching"), decoder("correlated")], [Ok(Decoder::Matching), Ok(Decoder::Correlated)]);
-        assert_eq!([decoder("union-find"), decoder("lookup")], [Ok(Decoder::UnionFind), Ok(Decoder::Lookup)]);
-        for text in ["", "Matching", "union_find", "correlated "] {
-            assert!(decoder(text).unwrap_err().contains("--decoder correlated"), "{text}");
         }
     }
 

@@ -159,6 +159,18 @@ fn effect(switch: &Switch) -> String {
     format!("p99.9 {} → {}  busy cores {} → {}", ns(before), ns(after), busy(before), busy(after))
 }
 
+/// Acknowledgements of the last change of decoders; empty before the first.
+fn decoders_acknowledged(picture: &Picture) -> String {
+    let wanted = picture.snapshot.engine.decoder_epoch_requested;
+    if wanted < 2 {
+        return String::new();
+    }
+    let workers = || picture.snapshot.silos.iter().flat_map(|silo| &silo.graph.workers);
+    let all = workers().filter(|worker| worker.decoder_epoch > 0).count();
+    let seen = workers().filter(|worker| worker.decoder_epoch >= wanted).count();
+    format!(", decoders {wanted} by {seen} of {all} workers")
+}
+
 fn acknowledgements(model: &Model, picture: Option<&Picture>, pen: &mut Pen<'_>) {
     let Some(picture) = picture else {
         pen.rule(0, "acknowledged");
@@ -168,7 +180,10 @@ fn acknowledgements(model: &Model, picture: Option<&Picture>, pen: &mut Pen<'_>)
     let seen = acknowledged(picture);
     let all = picture.snapshot.threads.len();
     let switch = model.switch.as_ref().map_or_else(|| "no switch yet".to_owned(), |switch| said(model, switch));
-    pen.rule(0, &format!("epoch {} acknowledged by {seen} of {all} threads; {switch}", engine.spin_epoch_requested));
+    let decoders = decoders_acknowledged(picture);
+    let text =
+        format!("epoch {} acknowledged by {seen} of {all} threads{decoders}; {switch}", engine.spin_epoch_requested);
+    pen.rule(0, &text);
     for (y, thread) in (1..pen.height()).zip(&picture.snapshot.threads) {
         let (text, tone) = lists::thread_policy(engine, thread);
         let done = thread.epoch_acknowledged >= engine.spin_epoch_requested;

@@ -171,6 +171,10 @@ blocks! {
         decoding: AtomicU64 [counter decoding],
         /// Whole shots whose decode ended.
         decoded: AtomicU64 => shots,
+        /// Epoch of the decoders that it uses; 0: it has none yet.
+        decoder_epoch: AtomicU64 => decoder_epoch,
+        /// Time between two shots that it spent on its last change of decoders, ticks; 0: none yet.
+        decoder_change_ticks: AtomicU64,
         /// Detection events that the CPU predecoder removed.
         predecoded_events: AtomicU64 [adds predecoded_events],
         /// Ticks spent decoding.
@@ -203,6 +207,8 @@ blocks! {
             block.counted(Counted::StealsEmpty) + block.counted(Counted::StealsLost),
         /// The task that it runs now.
         task: Option<RunningView> = block.running(now),
+        /// Time between two shots that it spent on its last change of decoders.
+        decoder_change_ns: u64 = now.span_ns(block.decoder_change_ticks.view()),
     }
 
     /// The graph of one silo's decode pool. Written by the graph role.

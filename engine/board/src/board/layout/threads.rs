@@ -70,7 +70,9 @@ blocks! {
         /// Device in words ("sim").
         device: Text<16> => device,
         /// Matcher in words.
-        decoder: Text<8> => decoder,
+        decoder: Text<16> => decoder,
+        /// Epoch of the decoders that decode workers are to use.
+        decoder_epoch_requested: AtomicU64 => decoder_epoch_requested,
         /// Predecoder in words.
         predecoder: Text<8> => predecoder,
         /// Memory of the decoder that all workers share, bytes.

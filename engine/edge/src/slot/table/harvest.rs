@@ -40,6 +40,8 @@ pub struct Answered {
     pub slot: u32,
     /// The error, if it is one.
     pub error: Option<ErrorCode>,
+    /// What gave the answer, in the numbers of whoever decodes; without meaning for an error.
+    pub by: u16,
     /// What the feed said.
     pub header: ShotHeader,
     /// When dispatch took it.
@@ -103,6 +105,7 @@ impl HarvestEnd {
         Answered {
             slot: slot as u32,
             error: word::error_in(answer),
+            by: word::answered_by(answer),
             header: ShotHeader {
                 stream: stream as u32,
                 sequence,

@@ -14,7 +14,8 @@ fn record(index: u64, observables: u64, error: u16) -> AnswerRecord {
     let mut words = [0; OBSERVABLE_WORDS_MAX];
     words[0] = observables;
     let (stream, sequence) = ((index % 4) as u32, index / 4);
-    AnswerRecord { index, stream, sequence, error, latency_ns: 1_000 + index, observables: words }
+    let decoder = (index % 2 == 1).then_some("matching");
+    AnswerRecord { index, stream, sequence, error, decoder, latency_ns: 1_000 + index, observables: words }
 }
 
 fn config(dir: &Path, format: Format, observables: u32) -> SinkConfig {
@@ -56,7 +57,7 @@ fn answers_are_lines_in_completion_order() {
     sink.finish().unwrap();
     let text = fs::read_to_string(dir.path().join("answers")).unwrap();
     let expected = concat!(
-        r#"{"stream":1,"seq":1,"status":"ok","observables":[0,8],"latency_ns":1005}"#,
+        r#"{"stream":1,"seq":1,"status":"ok","observables":[0,8],"latency_ns":1005,"decoder":"matching"}"#,
         "\n",
         r#"{"stream":0,"seq":0,"status":"launch deadline","observables":[],"latency_ns":1000}"#,
         "\n"

@@ -229,7 +229,7 @@ mod tests {
 
     fn worker(task: Option<(u64, u64)>) -> GraphView {
         let task = task.map(|(id, age_ns)| RunningView { id, kernel: "decode", stream: 3, age_ns });
-        let worker = GraphWorkerView { ran: 0, stolen: 0, steals_failed: 0, depth: 0, in_lane: 0, shots: 0, task };
+        let worker = GraphWorkerView { task, ..GraphWorkerView::default() };
         GraphView { workers: vec![worker], ..GraphView::default() }
     }
 

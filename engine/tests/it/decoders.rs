@@ -1,0 +1,314 @@
+//! Decoders by stream, and other decoders while shots are decoded: nothing is lost, and each answer
+//! is the one that the decoder it names gives by itself.
+
+use crate::faults::drill;
+use crate::rig::{
+    LIMIT, alone, assert_nothing_lost, config, end, execute, profile, run, sampler, shots, sink, switch, total, until,
+};
+use pinwheel_engine::board::snapshot::{DecoderShots, Snapshot};
+use pinwheel_engine::code::{Model, ShotSet};
+use pinwheel_engine::decode::MatcherModel;
+use pinwheel_engine::engine::{Command, EndedBy, Engine, Input, Outcome, SiloCommand};
+use pinwheel_engine::profile::{
+    Decoder, Decoders, FreeWorker, Predecoder, Profile, Rate, Silos, StreamDecoder, Window, WindowRounds,
+};
+use pinwheel_engine::roles::SiloState;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A set of shots, and what each decoder by itself answers to each of them.
+struct Known {
+    model: Arc<Model>,
+    shots: Arc<ShotSet>,
+    by: [Vec<Vec<u64>>; Decoder::ALL.len()],
+}
+
+impl Known {
+    fn new() -> Known {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("code/src/code/data");
+        let read = |name: &str| std::fs::read(directory.join(format!("surf_z_d3_r3_p0.005.{name}"))).unwrap();
+        let model = Arc::new(Model::parse(&read("dem")).unwrap());
+        let shots = shots(&read("dets.b8"), model.detectors);
+        let by = Decoder::ALL.map(|decoder| {
+            let prepared = MatcherModel::of(&model, decoder, Predecoder::None, Window::None).unwrap();
+            let mut matcher = prepared.matcher();
+            let decode = |shot: &[u64]| {
+                let mut found = vec![0; model.observable_words()];
+                matcher.decode(shot, &mut found).unwrap();
+                found
+            };
+            shots.iter().map(decode).collect()
+        });
+        let [matching, .., union_find, _] = &by;
+        assert_ne!(matching, union_find, "the set tells the two apart");
+        Known { model, shots, by }
+    }
+
+    /// The shots over and over, `count` times.
+    fn input(&self, count: u64) -> Input {
+        let (shots, mut next) = (Arc::clone(&self.shots), 0);
+        let reader = move |words: &mut [u64]| {
+            words.copy_from_slice(shots.shot((next % shots.len() as u64) as usize));
+            next += 1;
+            Ok(next <= count)
+        };
+        Input::Stream { model: Arc::clone(&self.model), name: "known".into(), reader: Box::new(reader) }
+    }
+
+    /// Compares each answer in `path` with what its decoder answers; returns how many each decoder gave
+    /// in each stream.
+    fn check(&self, path: &Path, streams: u64) -> BTreeMap<(u64, String), u64> {
+        let mut counts = BTreeMap::new();
+        let text = std::fs::read_to_string(path).unwrap();
+        for line in text.lines() {
+            let answer: serde_json::Value = serde_json::from_str(line).unwrap();
+            let number = |name: &str| answer[name].as_u64().unwrap();
+            if answer["status"] != "ok" {
+                assert!(answer.get("decoder").is_none(), "{line}");
+                continue;
+            }
+            let name = answer["decoder"].as_str().unwrap();
+            let decoder = Decoder::from_name(name).unwrap();
+            let index = (number("seq") * streams + number("stream")) % self.shots.len() as u64;
+            let mut found = vec![0; self.model.observable_words()];
+            for bit in answer["observables"].as_array().unwrap() {
+                let bit = bit.as_u64().unwrap();
+                found[(bit / 64) as usize] |= 1 << (bit % 64);
+            }
+            assert_eq!(found, self.by[decoder as usize][index as usize], "{line}");
+            *counts.entry((number("stream"), name.to_owned())).or_default() += 1;
+        }
+        counts
+    }
+}
+
+/// Whether each decode worker decodes by what was asked for last.
+fn acknowledged(now: &Snapshot) -> bool {
+    let workers = now.silos.iter().flat_map(|silo| &silo.graph.workers);
+    workers.into_iter().all(|worker| worker.decoder_epoch == now.engine.decoder_epoch_requested)
+}
+
+fn ask(engine: &Engine, decoder: Decoder, stream: Option<u32>) -> Result<(), String> {
+    let command = Command::Decoder { decoder: decoder.name().to_owned(), stream };
+    execute(engine, command).map(drop).map_err(|refused| refused.to_string())
+}
+
+/// The board counts by stream and decoder what the answers say.
+fn assert_counted(outcome: &Outcome, counts: &BTreeMap<(u64, String), u64>) {
+    let streams = &outcome.snapshot.streams;
+    let rows = streams.iter().flat_map(|stream| stream.decoders.iter().map(move |row| (stream.id, row)));
+    let shown: BTreeMap<(u64, String), u64> =
+        rows.map(|(stream, row)| ((u64::from(stream), row.decoder.name().to_owned()), row.shots)).collect();
+    assert_eq!(&shown, counts);
+    let all = DecoderShots::sum(streams.iter().flat_map(|stream| &stream.decoders));
+    let good = total(&outcome.snapshot, |c| c.answered) - total(&outcome.snapshot, |c| c.errored);
+    assert_eq!(all.iter().map(|row| row.shots).sum::<u64>(), good);
+}
+
+fn pause_ns(now: &Snapshot) -> u64 {
+    let workers = now.silos.iter().flat_map(|silo| &silo.graph.workers);
+    workers.map(|worker| worker.decoder_change_ns).max().unwrap_or(0)
+}
+
+/// Runs `count` shots of `profile` while a decoder is changed every 10 ms, for all streams and for one
+/// in turn. Returns the changes and the longest pause seen.
+fn changed_every_10_ms(profile: &Profile, count: u64) -> (u64, u64) {
+    let (alone, known) = (alone(), Known::new());
+    let path = alone.file("answers.jsonl");
+    let mut config = config(profile, known.input(count), None);
+    config.sink = Some(sink(profile, known.model.observables, None, Some(&path)));
+    let engine = Engine::start(config).unwrap();
+    let (mut changes, mut pause) = (0, 0);
+    let from = Instant::now();
+    while !engine.is_finished() {
+        let decoder = Decoder::ALL[changes as usize % Decoder::ALL.len()];
+        let stream = [None, Some(1), None, Some(3), Some(0)][changes as usize % 5];
+        match ask(&engine, decoder, stream) {
+            Ok(()) => changes += 1,
+            // It drains.
+            Err(said) => assert!(said.contains("needs WARMUP or LIVE"), "{said}"),
+        }
+        std::thread::park_timeout(Duration::from_millis(10));
+        pause = pause.max(pause_ns(&engine.snapshot()));
+        assert!(from.elapsed() < LIMIT, "the input never ended");
+    }
+    let outcome = end(engine);
+    assert_eq!((outcome.ended_by, outcome.sink.as_ref()), (EndedBy::Input, Some(&Ok(()))));
+    assert_nothing_lost(&outcome);
+    assert_eq!(total(&outcome.snapshot, |c| c.submitted), count);
+    if total(&outcome.snapshot, |c| c.errored) == 0 {
+        assert_eq!(total(&outcome.snapshot, |c| c.out_of_order), 0, "only an error may overtake");
+    }
+    assert!(acknowledged(&outcome.snapshot), "{:?}", outcome.snapshot.silos[0].graph.workers);
+    for thread in &outcome.snapshot.threads {
+        assert_eq!(thread.memory.allocations, Some(0), "{}: {:?}", thread.name, thread.memory.first_site);
+    }
+    let counts = known.check(&path, u64::from(profile.input.streams));
+    assert_counted(&outcome, &counts);
+    assert!(counts.len() > profile.input.streams as usize, "more than one decoder answered: {counts:?}");
+    eprintln!(
+        "{count} shots, {changes} changes, {} ms, longest pause {pause} ns, {} errors, {counts:?}",
+        outcome.elapsed_live_ns / 1_000_000,
+        total(&outcome.snapshot, |c| c.errored)
+    );
+    (changes, pause)
+}
+
+/// The faults of the drill without a predecoder, so that the decoder alone decides.
+fn faulty(free_worker: FreeWorker) -> Profile {
+    let mut drill = drill(free_worker);
+    (drill.predecoder, drill.input.streams, drill.decoders) = (Predecoder::None, 4, Decoders::Count(2));
+    drill.limits.shot_deadline_us = 100_000;
+    drill
+}
+
+#[test]
+fn a_decoder_changed_every_10_ms_loses_nothing_and_each_answer_is_that_of_its_decoder() {
+    let mut quick = profile();
+    (quick.input.streams, quick.input.rate) = (4, Rate::Hz(20_000.0));
+    let (changes, _) = changed_every_10_ms(&quick, 20_000);
+    assert!(changes >= 3, "{changes}");
+}
+
+#[test]
+fn a_decoder_changed_every_10_ms_loses_nothing_under_all_faults() {
+    let mut paced = faulty(FreeWorker::AfterCopy);
+    paced.input.rate = Rate::Hz(20_000.0);
+    let (changes, _) = changed_every_10_ms(&paced, 20_000);
+    assert!(changes >= 3, "{changes}");
+}
+
+#[test]
+#[ignore = "a million shots, a minute on two cores"]
+fn a_decoder_changed_every_10_ms_loses_nothing_in_a_million_shots_with_faults() {
+    let (changes, _) = changed_every_10_ms(&faulty(FreeWorker::AfterDecode), 1_000_000);
+    assert!(changes >= 100, "{changes}");
+}
+
+#[test]
+fn streams_of_a_profile_have_decoders_of_their_own_in_every_silo() {
+    let (alone, known) = (alone(), Known::new());
+    let path = alone.file("answers.jsonl");
+    let mut profile = profile();
+    (profile.silos, profile.input.streams) = (Silos::Count(2), 5);
+    profile.streams = [(3, Decoder::UnionFind), (0, Decoder::Lookup), (4, Decoder::UnionFind)]
+        .map(|(stream, decoder)| StreamDecoder { stream, decoder })
+        .to_vec();
+    let mut config = config(&profile, known.input(5_000), None);
+    config.sink = Some(sink(&profile, known.model.observables, None, Some(&path)));
+    let outcome = run(config);
+    assert_nothing_lost(&outcome);
+    let counts = known.check(&path, 5);
+    assert_counted(&outcome, &counts);
+    let expected = [(0, "lookup"), (1, "matching"), (2, "matching"), (3, "union-find"), (4, "union-find")];
+    assert_eq!(counts, expected.into_iter().map(|(stream, name)| ((stream, name.to_owned()), 1_000)).collect());
+    let name = &outcome.snapshot.engine.decoder;
+    assert_eq!(name, "sparse-blossom, union-find for 2 of 5 streams, lookup for 1 of 5 streams");
+}
+
+#[test]
+fn a_profile_switch_changes_the_decoders_and_a_limited_one_gives_them_back() {
+    let _alone = alone();
+    let mut first = profile();
+    first.input.rate = Rate::Hz(2_000.0);
+    let engine = Engine::start(config(&first, sampler(), None)).unwrap();
+    until(&engine, "an answer", |now| total(now, |c| c.answered) > 0);
+    let mut next = first.clone();
+    next.decoder = Decoder::UnionFind;
+    next.streams = vec![StreamDecoder { stream: 2, decoder: Decoder::Lookup }];
+    switch(&engine, "other", &next);
+    let now = until(&engine, "acknowledgements", acknowledged);
+    assert_eq!((now.engine.decoder_epoch_requested, now.engine.profile.as_str()), (2, "other"));
+    assert_eq!(now.engine.decoder, "union-find, lookup for 1 of 4 streams");
+    assert_eq!((engine.profile().decoder, &engine.profile().streams), (Decoder::UnionFind, &next.streams));
+    let lent = Command::profile("lent", &Profile { decoder: Decoder::Correlated, ..first.clone() }, LENT).unwrap();
+    execute(&engine, lent).unwrap();
+    assert_eq!(engine.snapshot().engine.decoder, "correlated sparse-blossom");
+    let back = until(&engine, "the profile before", |now| now.engine.profile == "other" && acknowledged(now));
+    assert_eq!(
+        (back.engine.decoder_epoch_requested, back.engine.decoder.as_str()),
+        (4, "union-find, lookup for 1 of 4 streams")
+    );
+    // The spin policy alone changes no decoder.
+    let gentle = Profile { spin: pinwheel_engine::profile::SpinPolicy::Lab, ..next };
+    switch(&engine, "gentle", &gentle);
+    assert_eq!(engine.snapshot().engine.decoder_epoch_requested, 4);
+    engine.request_drain();
+    assert_nothing_lost(&end(engine));
+}
+
+const LENT: Option<Duration> = Some(Duration::from_secs(1));
+
+#[test]
+fn a_decoder_that_cannot_be_used_is_refused_and_the_one_before_stays() {
+    let _alone = alone();
+    let mut profile = profile();
+    profile.input.rate = Rate::Hz(2_000.0);
+    let large = Arc::new(pinwheel_engine::code::bundled_named("surface_d5").unwrap());
+    let input = Input::Sampler { model: large, name: "surface_d5".into(), seed: 3 };
+    let engine = Engine::start(config(&profile, input, None)).unwrap();
+    until(&engine, "an answer", |now| total(now, |c| c.answered) > 0);
+    let refused = |decoder: &str, stream: Option<u32>, why: &str| {
+        let command = Command::Decoder { decoder: decoder.to_owned(), stream };
+        let said = execute(&engine, command).map(drop).map_err(|refused| refused.to_string());
+        assert!(said.as_ref().is_err_and(|said| said.contains(why)), "{said:?}");
+    };
+    refused("lookup", None, "a look-up table of this model takes 2^");
+    refused("lookup", Some(1), "choose another decoder");
+    refused("union-find", Some(4), "there is no stream 4; name one from 0 to 3");
+    refused("guess", None, "there is no decoder \"guess\"; name matching, correlated, union-find or lookup");
+    let other = Profile { decoder: Decoder::Lookup, ..profile.clone() };
+    let said = execute(&engine, Command::profile("other", &other, None).unwrap()).map(drop);
+    assert!(said.is_err_and(|refused| refused.to_string().contains("a look-up table")));
+    let now = engine.snapshot();
+    assert_eq!((now.engine.decoder_epoch_requested, now.engine.decoder.as_str()), (1, "sparse-blossom"));
+    assert_eq!((now.engine.profile.as_str(), engine.profile().decoder), ("test", Decoder::Matching));
+    engine.request_drain();
+    let outcome = end(engine);
+    assert_nothing_lost(&outcome);
+    let all = DecoderShots::sum(outcome.snapshot.streams.iter().flat_map(|stream| &stream.decoders));
+    assert_eq!(all.iter().map(|row| row.decoder).collect::<Vec<_>>(), [Decoder::Matching]);
+}
+
+#[test]
+fn windows_keep_their_decoder() {
+    let _alone = alone();
+    let mut profile = profile();
+    profile.input.rate = Rate::Hz(500.0);
+    profile.window = Window::Some(WindowRounds { commit_rounds: 2, buffer_rounds: 2 });
+    let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
+    until(&engine, "an answer", |now| total(now, |c| c.answered) > 0);
+    let said = ask(&engine, Decoder::UnionFind, None);
+    assert!(said.is_err_and(|said| said.contains("by windows, which keep their decoder")));
+    // A profile of whole shots brings its spin policy all the same; its decoder comes at a restart.
+    let (other, _) = Profile::load("shared", None).unwrap();
+    switch(&engine, "shared", &Profile { decoder: Decoder::Correlated, ..other });
+    assert_eq!((engine.snapshot().engine.decoder_epoch_requested, engine.profile().decoder), (1, Decoder::Matching));
+    engine.request_drain();
+    let outcome = end(engine);
+    assert_nothing_lost(&outcome);
+    let all = DecoderShots::sum(outcome.snapshot.streams.iter().flat_map(|stream| &stream.decoders));
+    assert_eq!(all.iter().map(|row| row.decoder).collect::<Vec<_>>(), [Decoder::Matching], "windows name theirs, too");
+}
+
+#[test]
+fn a_silo_that_is_rebuilt_decodes_by_what_is_in_force() {
+    let _alone = alone();
+    let mut profile = profile();
+    (profile.silos, profile.input.rate) = (Silos::Count(2), Rate::Hz(2_000.0));
+    let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
+    until(&engine, "an answer", |now| total(now, |c| c.answered) > 0);
+    let silo = |command| execute(&engine, Command::Silo { silo: 1, command }).map(drop).unwrap();
+    silo(SiloCommand::Kill);
+    until(&engine, "the death", |now| now.silos[1].lifecycle.state == SiloState::Dead);
+    ask(&engine, Decoder::UnionFind, None).unwrap();
+    silo(SiloCommand::Rejoin);
+    let now = until(&engine, "the rejoin", |now| now.silos[1].lifecycle.state == SiloState::Live && acknowledged(now));
+    assert_eq!(now.engine.decoder, "union-find");
+    ask(&engine, Decoder::Correlated, None).unwrap();
+    until(&engine, "acknowledgements", acknowledged);
+    engine.request_drain();
+    assert_nothing_lost(&end(engine));
+}
