@@ -22,6 +22,7 @@ mod control;
 mod cores;
 mod yield_policy;
 mod devices;
+mod drift;
 mod drilling;
 mod environment;
 mod header;
@@ -72,6 +73,7 @@ pub use crate::silo::{SiloCommand, SiloCommands, SiloRefused};
 pub use actor::Actor;
 pub use command::{Command, InputSpec, Refused};
 pub use devices::preview_plan;
+pub use drift::{Counted, StreamCounts};
 pub use drilling::{DrillRefused, LiveDrill, prepared as prepared_for_drills};
 pub use environment::{EnvironmentResult, ReportTarget};
 pub use inputs::{InputWanted, check_input};
@@ -211,6 +213,8 @@ pub struct Outcome {
     pub events: Option<Result<(), String>>,
     /// Why reading the input failed, if it did.
     pub input_error: Option<String>,
+    /// How often detectors fired, if the profile watches for drifts.
+    pub counted: Option<Counted>,
     /// Result of the environment report, if one was made.
     pub environment: Option<EnvironmentResult>,
     /// Times at which tasks of the decode pools ran, by silo, as far as the profile's `graph.trace`

@@ -21,6 +21,7 @@ mod pace;
 pub mod packet;
 pub mod address;
 pub mod requests;
+pub mod samples;
 mod schedule;
 mod share;
 #[cfg(target_os = "linux")]
@@ -53,6 +54,7 @@ use pace::Pace;
 use pinwheel_edge::slot::table::{FeedEnd, OpenShot, ReplyTo, ShotHeader};
 use pinwheel_edge::slot::word::{self, ErrorCode};
 use pinwheel_edge::spin::Phase;
+use samples::ShotSamples;
 use schedule::Schedule;
 use share::{Due, Turn};
 use source::{Drawn, Source};
@@ -93,6 +95,8 @@ pub struct Feed {
     injector: Injector,
     warmer: Sampler,
     health: Vec<InputHealth>,
+    /// Copies of its shots, if somebody wants them.
+    samples: Option<ShotSamples>,
     health_next: usize,
     health_judged: Ticks,
     /// Shots submitted in Live.
@@ -136,6 +140,7 @@ impl Feed {
         let overflow = Overflow::new(rate, crossings.as_ref().map_or(1, |crossings| crossings.silos as usize));
         Feed {
             health,
+            samples: None,
             end,
             source,
             schedule: Schedule::new(fraction),
@@ -170,6 +175,12 @@ impl Feed {
         let slots = self.end.slots() as usize;
         self.pace = cadence.map(|cadence| Pace::new(cadence, slots));
         self
+    }
+
+    /// Copies the shots for a reader.
+    #[must_use]
+    pub fn sampled(self, samples: Option<ShotSamples>) -> Feed {
+        Feed { samples, ..self }
     }
 
     fn warm(&mut self, frame: &Frame<'_>) -> u32 {
@@ -238,12 +249,21 @@ impl Feed {
         } else {
             self.send(&head)
         }
-        self.health[own].observe(&self.detectors);
+        self.observe(own, stream);
         self.submitted += 1;
         self.turn = self.share.after(self.turn);
         // A stream number beyond the engine's streams has no entry; no move can ask for it.
         self.next.get_mut(stream as usize).into_iter().for_each(|next| *next = sequence + 1);
         true
+    }
+
+    /// Counts the current shot, of this stream, for what is said of the input.
+    #[inline]
+    fn observe(&mut self, own: usize, stream: u32) {
+        self.health[own].observe(&self.detectors);
+        if let Some(samples) = &mut self.samples {
+            samples.offer(stream, &self.detectors);
+        }
     }
 
     /// Draws the shot at index `index` of the input. Returns whether its true observables are
@@ -335,6 +355,7 @@ impl Feed {
             return;
         }
         self.health_judged = now;
+        self.samples.iter_mut().for_each(ShotSamples::hand_over);
         self.health_next = (self.health_next + 1) % self.health.len();
         let report = self.health[self.health_next].assess();
         let block = self.board.stream_feed(self.share.own[self.health_next] as usize);

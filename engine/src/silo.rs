@@ -39,6 +39,7 @@ use crate::dispatch::{Harvester, HarvesterParts};
 use crate::fault::{Injections, Injector};
 use crate::feed::cross_silo::CrossSiloParts;
 use crate::feed::requests::MoveRequests;
+use crate::feed::samples::{SampleReader, samples};
 use crate::feed::source::Source;
 use crate::feed::{Cadence, Feed, FeedContext, Share};
 use crate::graph::{CompileError, Event};
@@ -180,6 +181,8 @@ pub struct Silo {
     times: Option<Sender<Vec<Event>>>,
     /// The memory of a rebuilt path.
     pub path_arena: Arena,
+    /// Copies of its feed's shots, if the profile watches for drifts.
+    pub samples: Option<SampleReader>,
 }
 
 /// Whether answers leave the silo.
@@ -254,7 +257,7 @@ pub fn wire(
         settings: Arc::clone(&common.settings),
         board: Arc::clone(&common.board),
     };
-    let (sink, readers) = answer_ring(answers, profile.slots);
+    let (sink, answers) = answer_ring(answers, profile.slots);
     let (silo, base) = (share.silo, timebase(common));
     let joints = joints_of(common, &share.own, share.streams);
     let check = common.joints.clone().map(|tally| JointCheck::new(tally, share.silo, share.streams));
@@ -263,7 +266,9 @@ pub fn wire(
     let matching = common.decoding.prepared.main();
     let carries = matching.carries(pipe.jobs.len() as u32, pipe.streams, profile.input.round_ns.is_some());
     let cadence = cadence(profile, matching, base);
-    let feed = Feed::new(share, feed_end, source, model, context(common, &pipe), draws.of(3), cross_silo).at(cadence);
+    let (samples, reader) = profile.input.watch_drift.then(|| samples(model.detector_words())).unzip();
+    let feed = Feed::new(share, feed_end, source, model, context(common, &pipe), draws.of(3), cross_silo);
+    let feed = feed.at(cadence).sampled(samples);
     let states = Arc::new(StreamStates::new(Arc::clone(&pipe.pages), base, geometry.observable_words as usize));
     let arbiter = ArbiterParts {
         links: attached.links,
@@ -294,9 +299,10 @@ pub fn wire(
         specs,
         recovery,
         gpu: seat,
-        answers: readers,
+        answers,
         arena,
         path_arena,
+        samples: reader,
         task_times,
         times,
     })

@@ -11,6 +11,7 @@ mod args;
 mod attach;
 mod check;
 mod compare;
+mod fit;
 mod cores;
 mod ctl;
 mod dump;
@@ -111,6 +112,7 @@ fn perform(args: Args) -> Result<u8, Refusal> {
         Some(Command::Ctl(args)) => ctl::ctl(&args),
         Some(Command::Dump(args)) => dump::dump(&args, &user_paths),
         Some(Command::Compare(args)) => compare::compare(&args, &user_paths),
+        Some(Command::Fit(args)) => fit::fit(&args, &user_paths),
         Some(Command::Trace(args)) => trace::trace(&args, &user_paths),
         Some(Command::Send(args)) => send::send(&args),
         Some(Command::Drill(args)) => drill::drill(&args),

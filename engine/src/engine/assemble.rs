@@ -12,6 +12,7 @@ use super::cold::{self, Reader as StreamReader};
 use super::command::Executor;
 use super::control::{ColdSide, Control, End};
 use super::devices::Devices;
+use super::drift::DriftWatch;
 use super::logger::{ENTRIES_MAX, LANE, LogEntry, Logger};
 use super::neighbours::{Watch, Watching};
 use super::orders::{Orders, SharedOrders};
@@ -33,6 +34,7 @@ use crate::feed::lane::LaneOut;
 use crate::feed::link::{Link, LinkParts, Linked};
 use crate::feed::order::InputOrder;
 use crate::feed::requests::{MoveRequest, MoveRequests};
+use crate::feed::samples::SampleReader;
 use crate::feed::source::{LiveEnd, Source};
 use crate::feed::stage::{StageFill, stage};
 use crate::feed::{SLOTS_PER_STREAM, Share};
@@ -116,6 +118,8 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let reader = StreamReader::new(order(&config), config.input, fills);
     let input_error = reader.map(|reader| cold::spawn_reader(reader, stop.clone()));
     let input_error = input_error.transpose().map_err(no_room("reader", &plan))?;
+    let counted = watch_drift(&mut silos, &plan, &shared, &common).map(|watch| watch.spawn(stop.clone()));
+    let counted = counted.transpose().map_err(no_room("drift", &plan))?;
     let environment = report.map(|report| environment::spawn(report, &shared, plan.cold_cores.clone()));
     let environment = environment.transpose().map_err(no_room("environment", &plan))?;
     let neighbours = watch_neighbours(orders, &plan, &shared).map_err(no_room("neighbours", &plan))?;
@@ -124,8 +128,19 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let (threads, watchdog) = starting.end();
     let (watchdog, to_watchdog) = watchdog.unzip();
     steering.lock().connect(log, to_watchdog);
-    let cold =
-        ColdSide { stop, sink, events, recorder, input_error, environment, neighbours, placing, watchdog, remote };
+    let cold = ColdSide {
+        stop,
+        sink,
+        events,
+        recorder,
+        input_error,
+        counted,
+        environment,
+        neighbours,
+        placing,
+        watchdog,
+        remote,
+    };
     let control = Control {
         shared,
         steering: steering.clone(),
@@ -282,6 +297,13 @@ fn record(
 fn watch_neighbours(orders: SharedOrders, plan: &Plan, shared: &Shared) -> io::Result<Option<Watching>> {
     let (cores, cold_cores) = (plan.threads.iter().map(|planned| planned.core).collect(), plan.cold_cores.clone());
     Watch { board: Arc::clone(&shared.board), clock: shared.clock.clone(), orders, cores, cold_cores }.spawn()
+}
+
+/// The watch for errors whose frequency drifts, if the profile asks for it.
+fn watch_drift(silos: &mut [Silo], plan: &Plan, shared: &Shared, common: &Common) -> Option<DriftWatch> {
+    let samples: Vec<SampleReader> = silos.iter_mut().filter_map(|silo| silo.samples.take()).collect();
+    let (board, clock, model) = (Arc::clone(&shared.board), shared.clock.clone(), Arc::clone(&common.decoding.model));
+    (!samples.is_empty()).then(|| DriftWatch { board, clock, model, samples, cold_cores: plan.cold_cores.clone() })
 }
 
 /// Opens the control socket of a run; a failure becomes a note.

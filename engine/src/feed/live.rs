@@ -110,7 +110,7 @@ impl Feed {
             self.send(&head)
         }
         if let (Piece::Whole, Ok(own)) = (piece, self.share.own.binary_search(&stream)) {
-            self.health[own].observe(&self.detectors);
+            self.observe(own, stream);
         }
         self.submitted += 1;
         self.next[stream as usize] = head.sequence + 1;
@@ -131,7 +131,7 @@ impl Feed {
             }
             Piece::Last => {
                 self.open[own] = None;
-                self.health[own].observe(&self.detectors);
+                self.observe(own, head.stream);
                 self.end.extend(shot, known, &self.detectors[known as usize..]) && self.end.complete(shot, head.arrived)
             }
             Piece::GivenUp => {

@@ -24,6 +24,7 @@ mod by_hand;
 mod control;
 mod counters;
 mod deaths;
+mod drift;
 mod decoders;
 mod endings;
 mod events;

@@ -50,6 +50,8 @@ pub enum Command {
     Dump(super::dump::DumpArgs),
     /// Compare two runs: rates with intervals, distributions, environment, profile
     Compare(super::compare::CompareArgs),
+    /// Write a model refitted to the shots of a run or of a file
+    Fit(super::fit::FitArgs),
     /// Write a run's recording as a trace that Perfetto opens
     Trace(super::trace::TraceArgs),
     /// Check and measure each step of the GPU path on this machine; takes some minutes

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Largest model file.
-const DEM_BYTES_MAX: u64 = 1 << 28;
+pub const DEM_BYTES_MAX: u64 = 1 << 28;
 /// A run's input, and the number of observables of its model.
 pub struct Loaded {
     pub input: Input,

@@ -273,6 +273,7 @@ fn apply_options(args: &RunArgs, profile: &mut Profile) -> Result<(), Refusal> {
             Refusal::unusable("--round-period", found, "100ns to 1s", "superconducting qubits have about 1us")
         })?);
     }
+    profile.input.watch_drift |= args.watch_drift;
     if let Some(decoder) = args.decoder {
         profile.decoder = decoder;
     }

@@ -58,7 +58,7 @@ pub fn trace(args: &TraceArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
 }
 
 /// Writes a file that appears only when it is complete.
-fn whole<T>(
+pub fn whole<T>(
     mut out: Output,
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<T, String>,

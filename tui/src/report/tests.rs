@@ -110,6 +110,7 @@ fn stream(id: u32) -> StreamView {
         frame: 1,
         latency: Histogram::of(&[50_000; 1_000]),
         input_health: InputHealthView {
+            drift: None,
             verdict: HealthVerdict::Good,
             shots_examined: 1_000,
             fraction_found: 0.05,
@@ -144,6 +145,7 @@ pub fn sound() -> Outcome {
         sink: None,
         events: None,
         input_error: None,
+        counted: None,
         environment: Some(environment()),
         task_times: Vec::new(),
     }

@@ -5,7 +5,7 @@
 
 use super::{Alarm, DecoderReport, GpuReport, JointReport, LifecycleReport, Report, merged};
 use pinwheel_engine::board::histogram::Histogram;
-use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::board::snapshot::{DriftView, Snapshot, drift_sentence};
 use pinwheel_engine::profile::Severity;
 use pinwheel_engine::streams::HealthVerdict;
 use std::fmt::{self, Display, Formatter};
@@ -333,6 +333,10 @@ impl Report {
                 _ => format!("{found:.3} % of detectors fire, the model predicts {expected:.3} %"),
             };
             line(f, &format!("stream {}", stream.id), format!("{:?}", health.verdict), told)?;
+            if let Some(DriftView { detector, partner, ratio, shots, .. }) = health.drift {
+                let told = format!("{}; {} shots counted", drift_sentence(detector, partner, ratio), grouped(shots));
+                line(f, "", "drift", told)?;
+            }
         }
         Ok(())
     }

@@ -18,9 +18,9 @@ pub use places::Shape;
 use super::get;
 use super::histogram::{BUCKETS, DEADLINES_NS, HistogramBlock};
 use super::reading::{Now, fraction, number};
-use super::snapshot::DecoderShots;
 use super::snapshot::clock::{PairView, StepView};
 use super::snapshot::placement::OutcomeCount;
+use super::snapshot::{DecoderShots, DriftView};
 use super::text::Text;
 use crate::fault::FaultCode;
 use crate::profile::{Decoder, THREAD_ROLES_MAX};
@@ -137,7 +137,17 @@ blocks! {
         hottest_bits: [AtomicU64; HOTTEST_MAX],
         /// Shots that found no slot, by outcome; `SentToCpu` is dispatch's.
         overflow: [AtomicU64; OVERFLOW_OUTCOMES],
+        /// Shots that were counted to find drifts (this word and the next three: the drift watch).
+        drift_shots: AtomicU64,
+        /// The detectors of the error that drifted: the one + 1, and the other + 1 in the high half; 0: none.
+        drifted: AtomicU64,
+        /// How often it happens, divided by the model's, bits of an f64.
+        drift_ratio_bits: AtomicU64,
+        /// Since when.
+        drift_since: AtomicU64,
     } + {
+        /// The error that differs most from the model, if one does; only with `input.watch_drift`.
+        drift: Option<DriftView> = feed.drift(now),
         /// Whether the input fits the model.
         verdict: HealthVerdict = HealthVerdict::from_code(get(&feed.verdict)),
         /// Detectors that fire most above the model: (detector, fraction).

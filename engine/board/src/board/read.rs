@@ -18,10 +18,10 @@ use super::histogram::HistogramBlock;
 use super::layout::{ANSWER_READERS_MAX, ERRORS_MAX, Stage};
 use super::reading::{Now, flag, fraction, number, one_less};
 use super::snapshot::{
-    AlarmView, ArbiterView, ClockView, ControlView, Counters, DeviceState, EngineView, ErrorCount, FaultView, GpuView,
-    GraphView, LifecycleView, LogView, MovesView, OverflowView, PairView, PlacementView, RecorderView, RingView,
-    SiloDepthView, SiloView, SlotState, SlotTimes, SlotView, Snapshot, SourceStream, SourceView, StageView, StepView,
-    StreamView, ThreadView, WorkerState, WorkerView,
+    AlarmView, ArbiterView, ClockView, ControlView, Counters, DeviceState, DriftView, EngineView, ErrorCount,
+    FaultView, GpuView, GraphView, LifecycleView, LogView, MovesView, OverflowView, PairView, PlacementView,
+    RecorderView, RingView, SiloDepthView, SiloView, SlotState, SlotTimes, SlotView, Snapshot, SourceStream,
+    SourceView, StageView, StepView, StreamView, ThreadView, WorkerState, WorkerView,
 };
 use super::{Board, ClockBlock, SlotStamps, StreamFeedBlock, WHOLE_SHOT, get};
 use crate::clock::Clock;
@@ -344,5 +344,19 @@ impl StreamFeedBlock {
     pub(in crate::board) fn hottest(&self) -> Vec<(u32, f64)> {
         let both = self.hottest.iter().zip(&self.hottest_bits);
         both.filter_map(|(detector, share)| Some((one_less(detector)?, fraction(share)))).collect()
+    }
+
+    /// The detectors of the error that drifted, and how often it happens, divided by the model's.
+    #[must_use]
+    pub fn drifted(&self) -> Option<(u32, Option<u32>, f64)> {
+        let drifted = get(&self.drifted);
+        let detector = (drifted as u32).checked_sub(1)?;
+        Some((detector, ((drifted >> 32) as u32).checked_sub(1), fraction(&self.drift_ratio_bits)))
+    }
+
+    pub(in crate::board) fn drift(&self, now: &Now<'_>) -> Option<DriftView> {
+        let (detector, partner, ratio) = self.drifted()?;
+        let (since_ns, shots) = (now.at_ns(get(&self.drift_since)), get(&self.drift_shots));
+        Some(DriftView { detector, partner, ratio, since_ns, shots })
     }
 }

@@ -213,6 +213,9 @@ rules! {
     /// A live source is silent, or loses shots.
     Source = 21, "source", "1 s of silence, or losses in 0.5 s", Warn, 1.0, 1.0,
         "check its senders in the sources view: which is silent, and which shots are lost where";
+    /// An error of a stream is more or less frequent than the model says.
+    ModelDrift = 22, "model_drift", "times as often as the model says, or as rare", Warn, 1.25, 1.0,
+        "refit the model to the run's shots (pinwheel fit last -o new.dem), and decode with it";
 }
 
 impl RuleId {

@@ -427,6 +427,9 @@ pub struct Input {
     /// arrive whole. With a live source, rounds arrive when its senders send them, and windows
     /// start then.
     pub round_ns: Option<u32>,
+    /// Whether to watch for single errors that become more or less frequent than the model says, on a
+    /// thread that no shot waits for. It counts at most about 100,000 shots a second.
+    pub watch_drift: bool,
 }
 
 /// Source of the shots, unless the command line names files.

@@ -69,15 +69,30 @@ pub struct Drift {
     now: PairCounts,
     /// Sums of blocks, the newest first: two of a block each, two of two, two of four, and so on.
     spans: VecDeque<PairCounts>,
+    /// The sum of what is too old for a verdict.
+    older: PairCounts,
 }
 
 impl Drift {
-    /// Nothing counted yet, for each of `streams` streams of `model`'s shots.
+    /// Nothing counted yet of shots of `model`. Clones share what the model predicts.
     #[must_use]
-    pub fn for_streams(model: &Model, streams: usize) -> Vec<Self> {
+    pub fn new(model: &Model) -> Self {
         let expected = Arc::new(Expected::new(model));
         let now = PairCounts::new(model.detectors, &expected.pairs);
-        vec![Self { expected, now, spans: VecDeque::new() }; streams]
+        Self { expected, older: now.clone(), now, spans: VecDeque::new() }
+    }
+
+    /// The counts of the newest shots: at least `shots` of them, if there are as many.
+    #[must_use]
+    pub fn newest(&self, shots: u64) -> PairCounts {
+        let mut sum = self.now.clone();
+        for span in self.spans.iter().chain([&self.older]) {
+            if sum.shots >= shots {
+                break;
+            }
+            sum.add(span);
+        }
+        sum
     }
 
     /// Counts one packed shot. Returns whether a block is complete, so that there is a verdict.
@@ -95,7 +110,7 @@ impl Drift {
         true
     }
 
-    /// Counts at zero. Keeps two spans of each length and adds up older ones, and forgets the oldest.
+    /// Counts at zero. Keeps two spans of each length and adds up older ones; the oldest no longer counts for a verdict.
     fn spare(&mut self) -> PairCounts {
         let is_third = |at: &usize| *at >= 2 && self.spans[at - 2].shots == self.spans[*at].shots;
         let mut spare = match (2..self.spans.len()).find(is_third) {
@@ -106,8 +121,10 @@ impl Drift {
             }
             None => PairCounts::new(self.expected.detectors, &self.expected.pairs),
         };
-        while self.spans.iter().map(|span| span.shots).sum::<u64>() > SHOTS_MAX {
-            self.spans.pop_back();
+        if self.spans.iter().map(|span| span.shots).sum::<u64>() > SHOTS_MAX
+            && let Some(oldest) = self.spans.pop_back()
+        {
+            self.older.add(&oldest);
         }
         spare.clear();
         spare
@@ -221,7 +238,7 @@ mod tests {
 
     /// The first verdict on shots of `source`, and after how many shots it came.
     fn first_verdict(model: &Model, source: &Model, seed: u64, shots: u64) -> Option<(Drifted, u64)> {
-        let mut drift = Drift::for_streams(model, 1).remove(0);
+        let mut drift = Drift::new(model);
         let mut sampler = Sampler::new(source, seed);
         let (mut shot, mut flips) = (vec![0; source.detector_words()], vec![0; source.observable_words()]);
         (1..=shots).find_map(|index| {
@@ -291,7 +308,7 @@ mod tests {
     fn an_error_that_stops_is_named_with_its_beginning() {
         let model = bundled();
         let edge = edges(&model).into_iter().max_by(|a, b| share(&model, a).total_cmp(&share(&model, b))).unwrap();
-        let mut drift = Drift::for_streams(&model, 1).remove(0);
+        let mut drift = Drift::new(&model);
         let (mut shot, mut flips) = (vec![0; model.detector_words()], vec![0; model.observable_words()]);
         let mut feed = |drift: &mut Drift, source: &Model, blocks: u64| {
             let mut sampler = Sampler::new(source, 9);
@@ -306,6 +323,7 @@ mod tests {
         assert_eq!((found.detector, found.partner), (edge[0], edge.get(1).copied()));
         assert!(found.ratio < 0.3 && (2 * BLOCK..=6 * BLOCK).contains(&found.shots), "{found:?}");
         assert_eq!(feed(&mut drift, &model, 40), None);
+        assert_eq!([drift.newest(u64::MAX), drift.newest(1)].map(|counts| counts.shots), [55 * BLOCK, BLOCK]);
     }
 
     /// Probability of the mechanisms that flip just these detectors.
@@ -317,12 +335,12 @@ mod tests {
     #[test]
     fn shots_that_are_not_the_models_never_panic() {
         let model = bundled();
-        let mut drift = Drift::for_streams(&model, 1).remove(0);
+        let mut drift = Drift::new(&model);
         for shot in [[u64::MAX, u64::MAX >> 8], [0, 0]] {
             (0..2 * BLOCK).for_each(|_| _ = drift.observe(&shot));
             let _ = drift.verdict();
         }
-        let mut none = Drift::for_streams(&Model::parse(b"").unwrap(), 1).remove(0);
+        let mut none = Drift::new(&Model::parse(b"").unwrap());
         (0..2 * BLOCK).for_each(|_| _ = none.observe(&[0]));
         assert_eq!(none.verdict(), None);
     }

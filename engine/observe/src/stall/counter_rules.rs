@@ -9,6 +9,7 @@ mod reading;
 
 use super::verdict::{Cause, Verdict, joined};
 use crate::board::alarms::{Confidence, Site};
+use crate::board::snapshot::drift_sentence;
 use crate::board::{self, Board};
 use crate::profile::RuleId;
 use crate::roles::RoleKind;
@@ -457,9 +458,16 @@ fn clocks(board: &Board, long: &CounterReading, now: &CounterReading, found: &mu
     }
 }
 
+fn drifted(stream: u32, (detector, partner, ratio): (u32, Option<u32>, f64)) -> Condition {
+    let value = ratio.max(1.0 / ratio.max(1e-3));
+    let sentence = format!("stream {stream}: {}", drift_sentence(detector, partner, ratio));
+    condition(RuleId::ModelDrift, Site::Stream(stream), value, None, plain(Cause::Input, sentence))
+}
+
 fn streams(board: &Board, found: &mut Vec<Condition>) {
     for stream in 0..board.shape().streams as usize {
         let feed = board.stream_feed(stream);
+        found.extend(feed.drifted().map(|drift| drifted(stream as u32, drift)));
         let (value, word) = match HealthVerdict::from_code(board::get(&feed.verdict)) {
             HealthVerdict::TooFew | HealthVerdict::Good => continue,
             HealthVerdict::Suspect => (1.0, "suspect"),

@@ -80,6 +80,10 @@ pub struct RunArgs {
     /// starts when its rounds have arrived, and latency counts from the last round
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub round_period: Option<Duration>,
+    /// Watch for single errors that become more or less frequent than the model says; pinwheel fit refits
+    /// the model to what was counted
+    #[arg(long)]
+    pub watch_drift: bool,
     /// Decoder: matching; correlated (matching in two passes: more accurate, slower; whole shots only);
     /// union-find (faster, less accurate); or lookup (a table, for small models; whole shots only)
     #[arg(long, value_name = "matching|correlated|union-find|lookup", value_parser = decoder)]

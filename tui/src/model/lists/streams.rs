@@ -6,7 +6,7 @@ use crate::model::derived::StreamRates;
 use crate::theme::Tone;
 use crate::widgets::format::{count, number, probability, time};
 use pinwheel_engine::board::deadlines::{WrongOrLate, wrong_or_late};
-use pinwheel_engine::board::snapshot::StreamView;
+use pinwheel_engine::board::snapshot::{DriftView, StreamView, drift_sentence};
 use pinwheel_engine::streams::HealthVerdict;
 
 pub(super) static SPEC: Spec = Spec {
@@ -123,6 +123,11 @@ fn details(model: &Model, row: usize) -> Vec<Line> {
             count(found.shots_examined)
         )),
     ];
+    if let Some(drift) = &found.drift {
+        let DriftView { detector, partner, ratio, since_ns, .. } = *drift;
+        let age = model.picture().map_or(0, |picture| picture.snapshot.at_ns.saturating_sub(since_ns));
+        lines.push((format!("{}, for {}", drift_sentence(detector, partner, ratio), time(age)), Tone::Warn));
+    }
     if !found.hottest.is_empty() {
         let hottest = found.hottest.iter().map(|(detector, share)| format!("D{detector} {:.1} %", share * 100.0));
         lines.push(plain(format!("fire most: {}", hottest.collect::<Vec<_>>().join(", "))));

@@ -181,6 +181,7 @@ pub(super) fn stream(tenths: u64, trouble: SyntheticFaults) -> StreamView {
         frame: tenths & 1,
         latency: times(tenths, 37_000),
         input_health: InputHealthView {
+            drift: None,
             verdict,
             shots_examined: tenths * SHOTS,
             fraction_found: if trouble == SyntheticFaults::All { 0.49 } else { 0.021 },

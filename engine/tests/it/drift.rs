@@ -1,0 +1,68 @@
+//! The watch for drifts in a running engine: the error is named on the board, by an alarm and in the
+//! counts, and no shot waits for the watch.
+
+use crate::rig::{alone, assert_nothing_lost, config, end, profile, run, sampler, until};
+use pinwheel_engine::code::{Model, Sampler, bundled_named};
+use pinwheel_engine::engine::{Engine, Input};
+use pinwheel_engine::profile::Rate;
+use std::sync::Arc;
+
+/// Shots of `model` whose stream 1 has mechanism `changed` five times as often.
+fn drifting(model: &Arc<Model>, changed: usize) -> Input {
+    let mut other = Model::clone(model);
+    other.errors[changed].probability *= 5.0;
+    let (mut own, mut drifted) = (Sampler::new(model, 1), Sampler::new(&other, 2));
+    let (mut next, mut flips) = (0u64, vec![0; model.observable_words()]);
+    let reader = move |words: &mut [u64]| {
+        let sampler = if next % 2 == 1 { &mut drifted } else { &mut own };
+        sampler.draw(words, &mut flips);
+        next += 1;
+        Ok(true)
+    };
+    Input::Stream { model: Arc::clone(model), name: "drifting".into(), reader: Box::new(reader) }
+}
+
+#[test]
+fn an_error_that_drifts_in_one_stream_is_named() {
+    let _alone = alone();
+    let model = Arc::new(bundled_named("surface_d3").unwrap());
+    let changed = model.errors.iter().position(|error| error.effect().detectors == [2, 10]).unwrap();
+    let mut profile = profile();
+    (profile.input.streams, profile.input.rate, profile.input.watch_drift) = (2, Rate::Hz(40_000.0), true);
+    let engine = Engine::start(config(&profile, drifting(&model, changed), None)).unwrap();
+    let shown = until(&engine, "the drift", |now| {
+        let is_raised = now.alarms.iter().any(|alarm| alarm.rule == "model_drift");
+        is_raised && now.streams[1].input_health.drift.is_some()
+    });
+    let drift = shown.streams[1].input_health.drift.unwrap();
+    assert_eq!((drift.detector, drift.partner), (2, Some(10)));
+    assert!((3.0..8.0).contains(&drift.ratio) && drift.since_ns < shown.at_ns && drift.shots > 8_000, "{drift:?}");
+    assert_eq!(shown.streams[0].input_health.drift, None);
+    let alarm = shown.alarms.iter().find(|alarm| alarm.rule == "model_drift").unwrap();
+    assert!(alarm.sentence.contains("stream 1: edge D2–D10 happens"), "{}", alarm.sentence);
+    engine.request_drain();
+    let outcome = end(engine);
+    assert_nothing_lost(&outcome);
+    let counted = outcome.counted.unwrap();
+    assert_eq!(*counted.model, *model);
+    assert_eq!(
+        counted.streams.iter().map(|of| (of.stream, of.drifted.is_some())).collect::<Vec<_>>(),
+        [(0, false), (1, true)]
+    );
+    for thread in &outcome.snapshot.threads {
+        assert_eq!(thread.memory.allocations, Some(0), "{}: {:?}", thread.name, thread.memory.first_site);
+    }
+}
+
+#[test]
+fn every_shot_of_a_slow_input_is_counted_and_none_without_the_watch() {
+    let _alone = alone();
+    for watches in [true, false] {
+        let mut profile = profile();
+        (profile.input.streams, profile.input.rate, profile.input.watch_drift) = (3, Rate::Hz(20_000.0), watches);
+        let outcome = run(config(&profile, sampler(), Some(5_000)));
+        assert_nothing_lost(&outcome);
+        let shots = outcome.counted.map(|counted| counted.streams.iter().map(|of| of.counts.shots).sum::<u64>());
+        assert_eq!(shots, watches.then_some(5_000));
+    }
+}

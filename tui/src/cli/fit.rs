@@ -1,0 +1,285 @@
+//! `pinwheel fit`: writes a model refitted to the shots of a run or of a file.
+//!
+//! Runs on the main thread. Reads what a run with `--watch-drift` counted, or a file of shots. The file
+//! appears only when it is complete.
+
+use super::distinct_files::require_distinct;
+use super::input::{DEM_BYTES_MAX, model_file};
+use super::places::UserPaths;
+use super::refusal::Refusal;
+use super::runs;
+use super::say::Print;
+use super::shots::read_set;
+use super::trace::whole;
+use clap::Args as ClapArgs;
+use pinwheel_engine::code::fit::fitted;
+use pinwheel_engine::code::pairs::{PairCounts, Pairs};
+use pinwheel_engine::code::{Format, Layout, Model};
+use pinwheel_engine::engine::Counted;
+use pinwheel_engine::files;
+use pinwheel_engine::record::{Output, RunDir};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Model of a run that counted detections, in its directory.
+const MODEL: &str = "model.dem";
+/// What it counted.
+const COUNTS: &str = "detections.json";
+/// Largest file of counts.
+const COUNTS_BYTES_MAX: u64 = 1 << 30;
+/// Changes that are printed.
+const SHOWN: usize = 10;
+
+#[derive(Debug, ClapArgs)]
+pub struct FitArgs {
+    /// A run that was started with --watch-drift: its directory, its name, or last; with --dem, a file of
+    /// shots
+    #[arg(value_name = "RUN|SHOTS")]
+    pub from: String,
+    /// Write the refitted model here
+    #[arg(short, long, value_name = "F")]
+    pub output: PathBuf,
+    /// The model of the file of shots: Stim's .dem, or a bundled one by name
+    #[arg(long, value_name = "F")]
+    pub dem: Option<PathBuf>,
+    /// Format of the file of shots: b8, 01 or dets [default: b8]
+    #[arg(long, value_name = "b8|01|dets", requires = "dem")]
+    pub format: Option<Format>,
+    /// Only this stream of the run; otherwise all together
+    #[arg(long, value_name = "N", conflicts_with = "dem")]
+    pub stream: Option<u32>,
+    /// Directory of runs [default: the checkout's logs, else $XDG_STATE_HOME/pinwheel]
+    #[arg(long, value_name = "DIR", conflicts_with = "dem")]
+    pub logs: Option<PathBuf>,
+    #[command(flatten)]
+    pub print: Print,
+}
+
+/// The counts of a run, as its directory has them.
+#[derive(Debug, Serialize, Deserialize)]
+struct Detections {
+    /// Pairs of detectors that share a mechanism.
+    pairs: Vec<(u32, u32)>,
+    streams: Vec<StreamDetections>,
+}
+
+/// A stream's counts: since an error has drifted, if one has at the end; otherwise since the start.
+#[derive(Debug, Serialize, Deserialize)]
+struct StreamDetections {
+    stream: u32,
+    shots: u64,
+    /// How often each detector fired.
+    fired: Vec<u64>,
+    /// How often both of each pair did.
+    together: Vec<u64>,
+}
+
+/// The result of a fit.
+#[derive(Debug, Serialize)]
+struct Fitted {
+    shots: u64,
+    mechanisms: usize,
+    /// Mechanisms whose probability changed most, by the change of the shots' detections.
+    changes: Vec<Change>,
+    written: String,
+}
+
+/// A mechanism that has changed.
+#[derive(Debug, Serialize)]
+struct Change {
+    /// Its detectors.
+    detectors: Vec<u32>,
+    before: f64,
+    after: f64,
+}
+
+/// Keeps the model and the counts of a run that watched for drifts.
+pub fn keep(run_dir: &mut RunDir, counted: &Counted) {
+    let streams = counted.streams.iter().map(|of| {
+        let PairCounts { shots, fired, together } = of.counts.clone();
+        StreamDetections { stream: of.stream, shots, fired, together }
+    });
+    let detections = Detections { pairs: Pairs::new(&counted.model).ends().to_vec(), streams: streams.collect() };
+    run_dir.write(MODEL, counted.model.to_string().as_bytes());
+    if let Ok(json) = serde_json::to_vec(&detections) {
+        run_dir.write(COUNTS, &json);
+    }
+}
+
+pub fn fit(args: &FitArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
+    let (about, model, counts) = match &args.dem {
+        Some(dem) => of_shots(args, dem)?,
+        None => of_run(args, user_paths)?,
+    };
+    let pairs = Pairs::new(&model);
+    let fitted =
+        fitted(&model, &pairs, &counts).map_err(|error| Refusal::Content { about, said: error.to_string() })?;
+    let out = Output::file(&args.output, "-o")?;
+    whole(out, &args.output, |out| out.write_all(fitted.to_string().as_bytes()).map_err(|error| error.to_string()))?;
+    let told = Fitted {
+        shots: counts.shots,
+        mechanisms: model.errors.len(),
+        changes: changes(&model, &fitted),
+        written: args.output.display().to_string(),
+    };
+    Ok(args.print.to_stdout(&told, || told.text(), 0))
+}
+
+fn of_shots(args: &FitArgs, dem: &Path) -> Result<(String, Model, PairCounts), Refusal> {
+    let path = Path::new(&args.from);
+    require_distinct(&[("--dem", dem), ("SHOTS", path)], &[("-o", &args.output)])?;
+    let (model, _) = model_file(dem)?;
+    let about = format!("shots {}", path.display());
+    let shots = read_set(&about, path, args.format.unwrap_or(Format::B8), Layout::detectors(model.detectors))?;
+    let pairs = Pairs::new(&model);
+    let mut counts = PairCounts::new(model.detectors, &pairs);
+    shots.iter().for_each(|shot| counts.observe(&pairs, shot));
+    Ok((about, model, counts))
+}
+
+fn of_run(args: &FitArgs, user_paths: &UserPaths) -> Result<(String, Model, PairCounts), Refusal> {
+    let dir = runs::find(&args.from, args.logs.as_deref(), user_paths)?;
+    let about = format!("run {}", dir.display());
+    let [model, counts] = [MODEL, COUNTS].map(|name| dir.join(name));
+    require_distinct(&[("the run's model", &model), ("the run's counts", &counts)], &[("-o", &args.output)])?;
+    let missing = |name: &str, error: String| {
+        let remedy = "run it with --watch-drift, or name a file of shots and its model by --dem";
+        Refusal::unusable(
+            &about,
+            format!("no readable {name} ({error})"),
+            "the counts of a run that watched for drifts",
+            remedy,
+        )
+    };
+    let read =
+        |name: &str, most: u64| files::read_in(&dir, name, most).map_err(|error| missing(name, error.to_string()));
+    let damaged = |name: &str, said: String| Refusal::Content { about: format!("{about}, {name}"), said };
+    let model = Model::parse(&read(MODEL, DEM_BYTES_MAX)?).map_err(|error| damaged(MODEL, error.to_string()))?;
+    let detections: Detections =
+        serde_json::from_slice(&read(COUNTS, COUNTS_BYTES_MAX)?).map_err(|error| damaged(COUNTS, error.to_string()))?;
+    let pairs = Pairs::new(&model);
+    let fits = |of: &StreamDetections| {
+        of.fired.len() == model.detectors as usize
+            && of.together.len() == pairs.ends().len()
+            && of.fired.iter().chain(&of.together).all(|count| *count <= of.shots)
+    };
+    if detections.pairs != pairs.ends() || !detections.streams.iter().all(fits) {
+        return Err(damaged(COUNTS, "these are not counts of the run's model; the file was changed".to_owned()));
+    }
+    let mut counts = PairCounts::new(model.detectors, &pairs);
+    let wanted = |of: &StreamDetections| args.stream.is_none_or(|stream| stream == of.stream);
+    let named: Vec<u32> = detections.streams.iter().map(|of| of.stream).collect();
+    if let Some(stream) = args.stream.filter(|stream| !named.contains(stream)) {
+        let (first, last) = (named.first().unwrap_or(&0), named.last().unwrap_or(&0));
+        let found = format!("no shots of stream {stream}");
+        return Err(Refusal::unusable(
+            about,
+            found,
+            format!("one of {first}..={last}"),
+            "name a stream that sent shots",
+        ));
+    }
+    for StreamDetections { shots, fired, together, .. } in detections.streams.into_iter().filter(wanted) {
+        counts.add(&PairCounts { shots, fired, together });
+    }
+    Ok((about, model, counts))
+}
+
+/// Mechanisms whose probability changed most.
+fn changes(before: &Model, after: &Model) -> Vec<Change> {
+    let mut all: Vec<Change> = (before.errors.iter().zip(&after.errors))
+        .map(|(before, after)| Change {
+            detectors: before.effect().detectors,
+            before: before.probability,
+            after: after.probability,
+        })
+        .collect();
+    all.sort_by(|a, b| (b.after - b.before).abs().total_cmp(&(a.after - a.before).abs()));
+    all.truncate(SHOWN);
+    all
+}
+
+impl Fitted {
+    fn text(&self) -> String {
+        let Fitted { shots, mechanisms, changes, written } = self;
+        let mut text = format!("fitted {mechanisms} mechanisms to {shots} shots; wrote {written}\nlargest changes:\n");
+        for Change { detectors, before, after } in changes {
+            let names: Vec<String> = detectors.iter().map(|detector| format!("D{detector}")).collect();
+            let ratio = after / before;
+            text += &format!("  {:<24} {before:.6} -> {after:.6} ({ratio:.2} times)\n", names.join(" "));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Fitted, changes, fit};
+    use crate::cli::args::{Args, Command};
+    use crate::cli::places::UserPaths;
+    use clap::Parser;
+    use pinwheel_engine::code::{Format, Layout, Model, Sampler, ShotWriter};
+    use std::fs;
+    use std::path::Path;
+
+    const MODEL: &str = "error(0.01) D0\nerror(0.01) D0 D1\nerror(0.01) D1 L0\n";
+
+    fn run(words: &[&str]) -> Result<u8, String> {
+        let words = ["pinwheel", "fit"].iter().chain(words);
+        let Some(Command::Fit(args)) = Args::try_parse_from(words).map_err(|error| error.to_string())?.command else {
+            panic!("no fit")
+        };
+        fit(&args, &UserPaths::default()).map_err(|refusal| refusal.to_string())
+    }
+
+    fn shots(model: &Model, path: &Path, count: u32) {
+        let mut writer = ShotWriter::new(Vec::new(), Format::B8, Layout::detectors(model.detectors));
+        let (mut sampler, mut shot, mut flips) = (Sampler::new(model, 3), vec![0; 1], vec![0; 1]);
+        for _ in 0..count {
+            sampler.draw(&mut shot, &mut flips);
+            writer.write_shot(&shot).unwrap();
+        }
+        fs::write(path, writer.finish().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_model_is_refitted_to_a_file_of_shots() {
+        let dir = tempfile::tempdir().unwrap();
+        let [dem, data, out] = ["m.dem", "s.b8", "f.dem"].map(|name| dir.path().join(name));
+        fs::write(&dem, MODEL).unwrap();
+        let truth = Model::parse(MODEL.replacen("0.01) D0 D1", "0.04) D0 D1", 1).as_bytes()).unwrap();
+        shots(&truth, &data, 100_000);
+        let [dem, data, out] = [&dem, &data, &out].map(|path| path.to_str().unwrap());
+        assert_eq!(run(&[data, "--dem", dem, "-o", out]), Ok(0));
+        let (before, after) = (Model::parse(MODEL.as_bytes()).unwrap(), Model::parse(&fs::read(out).unwrap()).unwrap());
+        assert!((after.errors[1].probability - 0.04).abs() < 0.003, "{after:?}");
+        assert!((after.errors[0].probability - 0.01).abs() < 0.003, "{after:?}");
+        let changes = changes(&before, &after);
+        assert_eq!(changes[0].detectors, [0, 1]);
+        let text = Fitted { shots: 1, mechanisms: 3, changes, written: "F".to_owned() }.text();
+        assert!(text.contains("D0 D1 ") && text.contains("-> 0.0"), "{text}");
+        let said = run(&[data, "--dem", dem, "-o", dem]).unwrap_err();
+        assert!(said.contains("--dem"), "{said}");
+    }
+
+    #[test]
+    fn runs_without_counts_and_empty_files_are_refused_in_a_sentence() {
+        let dir = tempfile::tempdir().unwrap();
+        let [dem, data, out] = ["m.dem", "s.b8", "f.dem"].map(|name| dir.path().join(name));
+        fs::write(&dem, MODEL).unwrap();
+        fs::write(&data, []).unwrap();
+        let here = dir.path().to_str().unwrap();
+        let [dem, data, out] = [&dem, &data, &out].map(|path| path.to_str().unwrap());
+        assert!(run(&[data, "--dem", dem, "-o", out]).unwrap_err().contains("no shots"));
+        assert!(run(&[here, "-o", out]).unwrap_err().contains("--watch-drift"));
+        fs::write(dir.path().join("model.dem"), MODEL).unwrap();
+        fs::write(
+            dir.path().join("detections.json"),
+            r#"{"pairs":[[0,1]],"streams":[{"stream":0,"shots":3,"fired":[4,0],"together":[0]}]}"#,
+        )
+        .unwrap();
+        assert!(run(&[here, "-o", out]).unwrap_err().contains("was changed"));
+        assert!(!Path::new(out).exists());
+    }
+}
