@@ -1,10 +1,11 @@
 //! The state of one search: nodes, regions, alternating trees.
 //!
-//! Owned by one matcher. [`grow`] moves time on, [`trees`] handles what meets, [`pairs`] reads the
-//! matching off. All memory is allocated by [`Search::new`] for a number of nodes `n`: a shot has
-//! at most `n` regions of one defect, and at most `n / 2` blossoms at once, since each joins three
-//! regions or more; the rooms of blossoms that come apart are used again. A region is a child of at
-//! most one blossom, a node is in the shell of at most one region, so those lists are links.
+//! Owned by one matcher. [`nearest`] begins, [`grow`] moves time on, [`trees`] handles what meets,
+//! [`pairs`] reads the matching off. All memory is allocated by [`Search::new`] for a number of nodes
+//! `n`: a shot has at most `n` regions of one defect, and at most `n / 2` blossoms at once, since each
+//! joins three regions or more; the rooms of blossoms that come apart are used again. A region is a
+//! child of at most one blossom, a node is in the shell of at most one region, so those lists are
+//! links.
 //!
 //! # Words
 //!
@@ -19,6 +20,7 @@ use crate::queue::EventQueue;
 
 mod grow;
 mod trees;
+mod nearest;
 mod pairs;
 mod rounds;
 
@@ -57,14 +59,12 @@ impl Link {
     }
 }
 
-/// A node that is reached, or not.
+/// What is known of a node beside the outermost region around it.
 #[derive(Debug, Clone, Copy)]
 struct Node {
-    /// The outermost region around it.
-    top: u32,
     /// The defect from which it was reached.
     source: u32,
-    /// Local radius less the radius of `top`.
+    /// Local radius less the radius of the outermost region.
     wrapped: i64,
     /// Observables on the way from `source`.
     observables: u64,
@@ -74,7 +74,7 @@ struct Node {
     own: u32,
 }
 
-const EMPTY: Node = Node { top: NOBODY, source: NONE, wrapped: 0, observables: 0, below: NONE, own: NONE };
+const EMPTY: Node = Node { source: NONE, wrapped: 0, observables: 0, below: NONE, own: NONE };
 const _: () = assert!(size_of::<Node>() == 32, "two nodes in a cache line");
 
 /// A radius over time: `at_zero + slope * time`.
@@ -166,6 +166,9 @@ pub(crate) enum Failure {
 /// One search's memory.
 #[derive(Debug)]
 pub(crate) struct Search {
+    /// The outermost region around each node. Apart from the rest, because most of what a look reads
+    /// is nodes that no region has reached: those of a few rounds fit the nearest cache.
+    tops: Vec<u32>,
     nodes: Vec<Node>,
     radii: Vec<Radius>,
     regions: Vec<Region>,
@@ -197,6 +200,7 @@ impl Search {
     pub(crate) fn new(nodes: usize) -> Self {
         let regions = nodes + nodes / 2 + 1 + FIRST as usize;
         let mut search = Self {
+            tops: vec![NOBODY; nodes + 1],
             nodes: vec![EMPTY; nodes + 1],
             radii: vec![STILL; regions],
             regions: vec![LONE; regions],
@@ -224,13 +228,14 @@ impl Search {
             + self.regions.capacity() * size_of::<Region>()
             + self.trees.capacity() * size_of::<TreeNode>()
             + self.queue.bytes()
-            + 4 * (self.due.capacity() + self.touched.capacity() + self.stack.capacity())
+            + 4 * (self.tops.capacity() + self.due.capacity() + self.touched.capacity() + self.stack.capacity())
             + 4 * (self.contacts.capacity() + self.waiting.capacity())
     }
 
     /// Forgets the last shot, in time proportional to what it touched.
     pub(crate) fn reset(&mut self) {
         for &node in &self.touched {
+            self.tops[node as usize] = NOBODY;
             self.nodes[node as usize] = EMPTY;
         }
         self.touched.clear();
@@ -247,7 +252,8 @@ impl Search {
         self.regions[region as usize] = Region { shell: node, tree: region, ..LONE };
         self.radii[region as usize] = Radius { at_zero: -self.queue.now(), slope: 1 };
         self.trees[region as usize] = ROOT;
-        self.nodes[node as usize] = Node { top: region, source: node, own: region, ..EMPTY };
+        self.tops[node as usize] = region;
+        self.nodes[node as usize] = Node { source: node, own: region, ..EMPTY };
         self.touched.push(node);
         self.tree_count += 1;
     }
@@ -273,9 +279,7 @@ impl Search {
     ///
     /// [`Failure`]; the search must then be reset.
     pub(crate) fn run(&mut self, over: Adjacency<'_>) -> Result<(), Failure> {
-        for index in 0..self.touched.len() {
-            self.look(over, self.touched[index]);
-        }
+        self.start(over);
         self.grow(over)
     }
 
@@ -301,11 +305,11 @@ impl Search {
 
     /// A defect whose tree was not matched: one of a root's.
     fn unmatched(&self) -> u32 {
-        let is_root = |state: &Node| {
-            let tree = self.regions[state.top as usize].tree;
-            state.own != NONE && tree == state.top && self.trees[tree as usize].inner == NONE
+        let is_root = |(&top, state): (&u32, &Node)| {
+            let tree = self.regions[top as usize].tree;
+            state.own != NONE && tree == top && self.trees[tree as usize].inner == NONE
         };
-        self.nodes.iter().position(is_root).map_or(NONE, |node| node as u32)
+        self.tops.iter().zip(&self.nodes).position(is_root).map_or(NONE, |node| node as u32)
     }
 }
 

@@ -11,63 +11,73 @@ use super::{Link, NOBODY, NONE, Radius, Search};
 use crate::graph::{Adjacency, Half};
 
 /// No event.
-const NEVER: i64 = i64::MAX;
+pub(super) const NEVER: i64 = i64::MAX;
+/// Bits for the index of a half-edge, behind a time: the lesser of two is found without a branch.
+const INDEX_BITS: u32 = 32;
 
 impl Search {
     /// Looks at the neighbours of `node`, which grows, and queues its next event.
     #[inline]
     pub(super) fn look(&mut self, over: Adjacency<'_>, node: u32) {
-        let Self { nodes, radii, queue, due, .. } = self;
+        let Self { tops, nodes, radii, queue, due, .. } = self;
         let now = queue.now();
-        let state = &nodes[node as usize];
-        let reach = radii[state.top as usize].at(now) + state.wrapped;
+        let own = tops[node as usize];
+        let reach = radii[own as usize].at(now) + nodes[node as usize].wrapped;
         let (from, to) = (over.starts[node as usize] as usize, over.starts[node as usize + 1] as usize);
-        let (mut soonest, mut found) = (NEVER, NONE);
-        for (half, &Half { to, weight }) in (from as u32..).zip(&over.halves[from..to]) {
-            let other = &nodes[to as usize];
-            let alone = i64::from(weight) - reach;
-            let wait = if other.top == NOBODY {
-                alone
-            } else {
-                let theirs = radii[other.top as usize];
-                if theirs.slope < 0 || other.top == state.top {
+        let mut soonest = NEVER;
+        for from in (from..to).step_by(64) {
+            let halves = &over.halves[from..to.min(from + 64)];
+            // Whether a neighbour is reached is as good as drawn, so this is without branches.
+            let mut reached = 0u64;
+            for (index, &Half { to, weight }) in halves.iter().enumerate() {
+                let is_reached = tops[to as usize] != NOBODY;
+                reached |= u64::from(is_reached) << index;
+                let wait = if is_reached { NEVER >> INDEX_BITS } else { i64::from(weight) - reach };
+                soonest = soonest.min(wait << INDEX_BITS | (from + index) as i64);
+            }
+            while reached != 0 {
+                let half = from + reached.trailing_zeros() as usize;
+                reached &= reached - 1;
+                let Half { to, weight } = over.halves[half];
+                let other = tops[to as usize];
+                let theirs = radii[other as usize];
+                if theirs.slope < 0 || other == own {
                     continue;
                 }
-                let wait = (alone - theirs.at(now) - other.wrapped) >> theirs.slope;
+                let apart = i64::from(weight) - reach - theirs.at(now) - nodes[to as usize].wrapped;
+                let wait = apart >> theirs.slope;
                 if theirs.slope > 0 && now + wait < queue.time(to) {
-                    due[to as usize] = over.twins[half as usize];
+                    due[to as usize] = over.twins[half];
                     queue.set(to, now + wait.max(0));
                 }
-                wait
-            };
-            if wait < soonest {
-                (soonest, found) = (wait, half);
+                soonest = soonest.min(wait << INDEX_BITS | half as i64);
             }
         }
-        if found == NONE {
+        let wait = soonest >> INDEX_BITS;
+        if wait == NEVER >> INDEX_BITS {
             queue.remove(node);
         } else {
-            due[node as usize] = found;
-            queue.set(node, now + soonest.max(0));
+            due[node as usize] = soonest as u32;
+            queue.set(node, now + wait.max(0));
         }
     }
 
     /// Moves the events of growing neighbours forward to when they meet `node`, which stands still
     /// or is empty.
     fn show(&mut self, over: Adjacency<'_>, node: u32) {
-        let Self { nodes, radii, queue, due, .. } = self;
+        let Self { tops, nodes, radii, queue, due, .. } = self;
         let now = queue.now();
-        let state = &nodes[node as usize];
-        let reach = radii[state.top as usize].at(now) + state.wrapped;
+        let own = tops[node as usize];
+        let reach = radii[own as usize].at(now) + nodes[node as usize].wrapped;
         let (from, to) = (over.starts[node as usize] as usize, over.starts[node as usize + 1] as usize);
         for (half, &Half { to, weight }) in (from..).zip(&over.halves[from..to]) {
-            let other = &nodes[to as usize];
-            if other.top == NOBODY {
+            let other = tops[to as usize];
+            if other == NOBODY {
                 continue;
             }
-            let theirs = radii[other.top as usize];
-            if theirs.slope > 0 && other.top != state.top {
-                let time = (now + i64::from(weight) - reach - theirs.at(now) - other.wrapped).max(now);
+            let theirs = radii[other as usize];
+            if theirs.slope > 0 && other != own {
+                let time = (now + i64::from(weight) - reach - theirs.at(now) - nodes[to as usize].wrapped).max(now);
                 if time < queue.time(to) {
                     due[to as usize] = over.twins[half];
                     queue.set(to, time);
@@ -79,48 +89,50 @@ impl Search {
     /// The node's event is due: handles it if it still holds, and looks again while it grows.
     pub(super) fn node_event(&mut self, over: Adjacency<'_>, node: u32) {
         let now = self.queue.now();
-        let state = self.nodes[node as usize];
-        let radius = self.radii[state.top as usize];
+        let top = self.tops[node as usize];
+        let radius = self.radii[top as usize];
         if radius.slope <= 0 {
             return;
         }
         let half = self.due[node as usize] as usize;
         let Half { to, weight } = over.halves[half];
-        let other = self.nodes[to as usize];
-        let theirs = self.radii[other.top as usize];
+        let other_top = self.tops[to as usize];
+        let theirs = self.radii[other_top as usize];
+        let (state, other) = (self.nodes[node as usize], self.nodes[to as usize]);
         let reach = radius.at(now) + state.wrapped + theirs.at(now) + other.wrapped;
-        if theirs.slope >= 0 && state.top != other.top && reach >= i64::from(weight) {
+        if theirs.slope >= 0 && top != other_top && reach >= i64::from(weight) {
             let across = over.observables.get(half).copied().unwrap_or(0);
             if to == over.boundary {
                 let link = Link { a: state.source, b: NONE, observables: state.observables ^ across };
-                self.meet_boundary(over, state.top, link);
-            } else if other.top == NOBODY {
+                self.meet_boundary(over, top, link);
+            } else if other_top == NOBODY {
                 self.arrive(node, to, across);
                 self.look(over, to);
             } else {
                 let observables = state.observables ^ other.observables ^ across;
                 let link = Link { a: state.source, b: other.source, observables };
-                self.meet(over, state.top, other.top, link);
+                self.meet(over, top, other_top, link);
             }
         }
-        if self.radii[self.nodes[node as usize].top as usize].slope > 0 {
+        if self.radii[self.tops[node as usize] as usize].slope > 0 {
             self.look(over, node);
         }
     }
 
     /// The growing region at `from` takes the empty node `to`.
     fn arrive(&mut self, from: u32, to: u32, across: u64) {
+        let top = self.tops[from as usize];
         let from = self.nodes[from as usize];
-        let radius = self.radii[from.top as usize].at(self.queue.now());
+        let radius = self.radii[top as usize].at(self.queue.now());
+        self.tops[to as usize] = top;
         let node = &mut self.nodes[to as usize];
         if node.source == NONE {
             self.touched.push(to);
         }
-        node.top = from.top;
         node.source = from.source;
         node.observables = from.observables ^ across;
         node.wrapped = -radius;
-        node.below = std::mem::replace(&mut self.regions[from.top as usize].shell, to);
+        node.below = std::mem::replace(&mut self.regions[top as usize].shell, to);
     }
 
     /// A shrinking region's event is due: it gives up a node, comes apart, or lets its neighbours in
@@ -133,10 +145,11 @@ impl Search {
         if self.left(region, node) > 0 {
             self.queue_region(region);
         } else if node != NONE {
+            self.tops[node as usize] = NOBODY;
             let state = &mut self.nodes[node as usize];
             self.regions[region as usize].shell = state.below;
             // The source stays: it says that the node is to be reset.
-            (state.top, state.wrapped, state.observables, state.below) = (NOBODY, 0, 0, NONE);
+            (state.wrapped, state.observables, state.below) = (0, 0, NONE);
             self.queue_region(region);
             self.show(over, node);
         } else if self.regions[region as usize].child == NONE {
@@ -184,8 +197,8 @@ impl Search {
         while let Some(region) = self.stack.pop() {
             let mut node = self.regions[region as usize].shell;
             while node != NONE {
+                self.tops[node as usize] = top;
                 let state = &mut self.nodes[node as usize];
-                state.top = top;
                 state.wrapped += by;
                 node = state.below;
             }

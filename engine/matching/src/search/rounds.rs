@@ -6,7 +6,7 @@
 //! overlap nowhere stay so when a round is added, and from such radii every search ends in the
 //! lightest matching. [`Search::take_pair`] takes regions out, which only makes room for others.
 
-use super::{EMPTY, FIRST, FUTURE, Failure, LONE, NOBODY, NONE, Node, PAST, Pair, ROOT, Region, STILL, Search};
+use super::{EMPTY, FIRST, FUTURE, Failure, LONE, NOBODY, NONE, PAST, Pair, ROOT, Region, STILL, Search};
 use crate::graph::Adjacency;
 use std::ops::Range;
 
@@ -34,17 +34,19 @@ impl Search {
         self.reset();
         self.waiting.clear();
         let boundary = self.nodes.len() - 1;
-        self.nodes[..boundary].fill(Node { top: PAST, ..EMPTY });
+        self.tops[..boundary].fill(PAST);
+        self.nodes[..boundary].fill(EMPTY);
     }
 
-    /// Says whether `nodes`, which no region has reached, take part.
+    /// Says whether `nodes`, which no region has reached, take part. What else is known of them is as
+    /// in [`EMPTY`] but for the source that a region left, which says nothing in a stream.
     pub(crate) fn set_presence(&mut self, nodes: Range<u32>, presence: Presence) {
         let top = match presence {
             Presence::Future => FUTURE,
             Presence::Open => NOBODY,
             Presence::Past => PAST,
         };
-        self.nodes[nodes.start as usize..nodes.end as usize].fill(Node { top, ..EMPTY });
+        self.tops[nodes.start as usize..nodes.end as usize].fill(top);
     }
 
     /// Matches the new defects, and those that waited for a round, anew. The caller has opened the
@@ -72,9 +74,7 @@ impl Search {
             self.look_all(over, self.waiting[index]);
         }
         self.waiting.clear();
-        for index in 0..self.touched.len() {
-            self.look(over, self.touched[index]);
-        }
+        self.start(over);
         let grown = self.grow(over);
         // What is still queued is of regions that stand still.
         self.queue.discard();
@@ -84,14 +84,13 @@ impl Search {
 
     /// The first of `nodes` that a region has reached, and the outermost such region.
     pub(crate) fn first_reached(&self, nodes: Range<u32>) -> Option<(u32, u32)> {
-        let states = &self.nodes[nodes.start as usize..nodes.end as usize];
-        (nodes.start..).zip(states).map(|(node, state)| (node, state.top)).find(|&(_, top)| top >= FIRST)
+        let tops = &self.tops[nodes.start as usize..nodes.end as usize];
+        (nodes.start..).zip(tops.iter().copied()).find(|&(_, top)| top >= FIRST)
     }
 
     /// The outermost region around the defect at `node`, if it is still there.
     pub(crate) fn region_of_defect(&self, node: u32) -> Option<u32> {
-        let state = &self.nodes[node as usize];
-        (state.own != NONE).then_some(state.top)
+        (self.nodes[node as usize].own != NONE).then_some(self.tops[node as usize])
     }
 
     /// Whether `is_in` says yes to the nodes of all defects of outermost region `region` and of its
@@ -159,9 +158,8 @@ impl Search {
             weight += self.radii[region as usize].at(now);
             let mut node = self.regions[region as usize].shell;
             while node != NONE {
-                let below = self.nodes[node as usize].below;
-                self.nodes[node as usize] = EMPTY;
-                node = below;
+                self.tops[node as usize] = NOBODY;
+                node = std::mem::replace(&mut self.nodes[node as usize], EMPTY).below;
             }
             self.push_children(region);
             self.radii[region as usize] = STILL;

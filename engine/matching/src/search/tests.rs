@@ -36,11 +36,11 @@ fn check_radii(search: &Search, graph: &Graph, seed: u64) {
     let now = search.queue.now();
     let reach = |node: u32| {
         let state = &search.nodes[node as usize];
-        search.radii[state.top as usize].at(now) + state.wrapped
+        search.radii[search.tops[node as usize] as usize].at(now) + state.wrapped
     };
     assert!(search.radii[FIRST as usize..].iter().all(|radius| radius.at(now) >= 0), "seed {seed}: a negative radius");
     for edge in &graph.edges {
-        let (a, b) = (search.nodes[edge.a as usize].top, search.nodes[edge.b as usize].top);
+        let (a, b) = (search.tops[edge.a as usize], search.tops[edge.b as usize]);
         if a != b || b == NOBODY {
             let both = reach(edge.a) + reach(edge.b);
             assert!(both <= edge.weight, "seed {seed}: regions overlap on {edge:?}: {both}");

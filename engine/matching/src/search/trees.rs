@@ -110,7 +110,7 @@ impl Search {
         self.release(over, root);
     }
 
-    fn set_partner(&mut self, region: u32, partner: u32, link: Link) {
+    pub(super) fn set_partner(&mut self, region: u32, partner: u32, link: Link) {
         let region = &mut self.regions[region as usize];
         (region.partner, region.partner_link) = (partner, link);
     }
