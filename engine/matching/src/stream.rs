@@ -398,10 +398,8 @@ pub struct StreamMatcher {
     half_observables: Vec<u64>,
     /// The form of each slot's edges.
     form_of: Vec<u32>,
-    /// The round of each node.
-    round_of: Vec<u32>,
-    /// Nodes of defects whose pairs are not final, and their rounds; in order of the rounds.
-    defects: VecDeque<(u32, u32)>,
+    /// Nodes of defects whose pairs are not final, in order of their rounds.
+    defects: VecDeque<u32>,
     /// One bit for each member: fired in this round an odd number of times.
     fired: Vec<u64>,
     /// Rounds that have come, and those whose pairs have been looked through.
@@ -438,7 +436,6 @@ impl StreamMatcher {
             twins: vec![NONE; halves],
             half_observables: vec![0; halves],
             form_of: vec![NONE; slots as usize],
-            round_of: vec![NONE; nodes],
             defects: VecDeque::with_capacity(nodes),
             fired: vec![0; members.div_ceil(64) as usize],
             next: 0,
@@ -464,10 +461,10 @@ impl StreamMatcher {
     /// Bytes on the heap, without the shared model.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let words = self.starts.capacity() + self.twins.capacity() + self.form_of.capacity() + self.round_of.capacity();
+        let words = self.starts.capacity() + self.twins.capacity() + self.form_of.capacity() + self.defects.capacity();
         self.search.bytes()
             + self.halves.capacity() * size_of::<Half>()
-            + 8 * (self.half_observables.capacity() + self.fired.capacity() + self.defects.capacity())
+            + 8 * (self.half_observables.capacity() + self.fired.capacity())
             + 4 * words
     }
 
@@ -571,12 +568,12 @@ impl StreamMatcher {
         Err(error.into())
     }
 
-    /// The detector at `node`; cold.
+    /// The detector at `node` of an open round; cold.
     fn detector(&self, node: u32) -> u32 {
-        let Self { model, round_of, .. } = self;
-        let round = round_of.get(node as usize).copied().unwrap_or(NONE);
-        let member = node % model.members;
-        model.numbers.detector(round, member).unwrap_or(NONE)
+        let Self { model, next, next_slot, .. } = self;
+        let behind = (next_slot + model.slots - 1).saturating_sub(node / model.members) % model.slots;
+        let round = next.saturating_sub(1 + behind);
+        model.numbers.detector(round, node % model.members).unwrap_or(NONE)
     }
 
     /// Notes the members of `round` that fired.
@@ -608,7 +605,7 @@ impl StreamMatcher {
             while bits != 0 {
                 let node = first + word * 64 + bits.trailing_zeros();
                 search.add_defect(node);
-                defects.push_back((node, round));
+                defects.push_back(node);
                 bits &= bits - 1;
             }
         }
@@ -630,12 +627,10 @@ impl StreamMatcher {
     /// Lets regions grow up to `round`, which has not come, and writes its edges in `slot`.
     fn await_round(&mut self, round: u32, slot: u32) {
         let form = self.model.form_of[round as usize];
-        let nodes = self.nodes(slot);
-        self.round_of[nodes.start as usize..nodes.end as usize].fill(round);
         if std::mem::replace(&mut self.form_of[slot as usize], form) != form {
             self.write_edges(slot, form);
         }
-        self.search.set_presence(nodes, Presence::Future);
+        self.search.set_presence(self.nodes(slot), Presence::Future);
     }
 
     /// Writes the edges of rounds of `form` in `slot`.
@@ -678,10 +673,15 @@ impl StreamMatcher {
 
     /// Makes the pairs final whose defects are all old enough. Each is found by its newest defect.
     fn commit(&mut self) {
-        let Self { model, search, round_of, defects, observables, units, next, .. } = self;
-        let Some(end) = next.checked_sub(model.buffer) else { return };
-        while let Some((node, _)) = defects.pop_front_if(|&mut (_, round)| round < end) {
-            let is_old = |node: u32| round_of[node as usize] < end;
+        let Self { model, search, defects, observables, units, next, next_slot, .. } = self;
+        if *next <= model.buffer {
+            return;
+        }
+        // On the ring, the nodes of the last `buffer` rounds lie from `first` on.
+        let (young, nodes) = (model.buffer * model.members, model.boundary());
+        let first = (*next_slot * model.members + nodes - young) % nodes;
+        let is_old = |node: u32| (if node < first { node + nodes - first } else { node - first }) >= young;
+        while let Some(node) = defects.pop_front_if(|&mut node| is_old(node)) {
             if let Some(region) = search.region_of_defect(node)
                 && search.all_defects(region, is_old)
             {
