@@ -21,6 +21,8 @@
 //! Inside the crate a detector is a *node*: nodes of one connected part are consecutive. The number
 //! behind the last node stands for the boundary.
 
+use std::ops::Range;
+
 /// No index.
 pub(crate) const NONE: u32 = u32::MAX;
 /// Units for each unit of weight, halved because integer weights are even.
@@ -94,9 +96,10 @@ pub enum GraphError {
 }
 
 /// One end's view of an edge.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Half {
-    /// The node at the other end; the boundary is the number behind the last node.
+    /// The node at the other end; the boundary is the number behind the last node. In a stream see
+    /// [`Adjacency::counts_from`].
     pub(crate) to: u32,
     /// Integer weight, even.
     pub(crate) weight: u32,
@@ -105,15 +108,42 @@ pub(crate) struct Half {
 /// Nodes and their edges, as one search reads them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Adjacency<'a> {
-    /// For each node its first half-edge, and the end of the last.
+    /// For each node its first half-edge, and behind it the end of its last.
     pub(crate) starts: &'a [u32],
     pub(crate) halves: &'a [Half],
-    /// For each half-edge the other end's; [`NONE`] at the boundary.
+    /// For each half-edge the other end's, counted from the first of its node; [`NONE`] at the
+    /// boundary.
     pub(crate) twins: &'a [u32],
     /// For each half-edge its observables, if they fit one word and the search adds them up.
     pub(crate) observables: &'a [u64],
-    /// The node that stands for the boundary.
-    pub(crate) boundary: u32,
+    /// What [`Half::to`] counts from: all bits are set for the half-edge's own node, so that nodes
+    /// alike share their half-edges, and none for node 0.
+    pub(crate) counts_from: u32,
+}
+
+impl Adjacency<'_> {
+    /// The half-edges of `node`.
+    #[inline]
+    pub(crate) fn of(&self, node: u32) -> Range<usize> {
+        self.starts[node as usize] as usize..self.starts[node as usize + 1] as usize
+    }
+
+    /// The other end of `half`, which is one of `node`.
+    #[inline]
+    pub(crate) const fn other(&self, node: u32, half: Half) -> u32 {
+        (node & self.counts_from).wrapping_add(half.to)
+    }
+
+    /// The other end's view of `half`, which leads to node `to`.
+    #[inline]
+    pub(crate) fn twin(&self, half: usize, to: u32) -> u32 {
+        self.starts[to as usize] + self.twins[half]
+    }
+
+    #[inline]
+    pub(crate) fn is_to_boundary(&self, half: usize) -> bool {
+        self.twins[half] == NONE
+    }
 }
 
 /// An edge in the graph's own numbers.
@@ -148,7 +178,8 @@ pub(crate) struct Graph {
     pub(crate) halves: Vec<Half>,
     /// The edge of each half-edge.
     pub(crate) edge_of: Vec<u32>,
-    /// The other end's half-edge of each; [`NONE`] at the boundary.
+    /// The other end's half-edge of each, counted from the first of its node; [`NONE`] at the
+    /// boundary.
     pub(crate) twins: Vec<u32>,
     /// Packed observables of each edge.
     pub(crate) observables: Vec<u64>,
@@ -282,8 +313,10 @@ impl Graph {
             }
         }
         self.twins = vec![NONE; total];
-        for [a, b] in self.edges.iter().map(|edge| edge.halves).filter(|halves| !halves.contains(&NONE)) {
-            (self.twins[a as usize], self.twins[b as usize]) = (b, a);
+        for edge in self.edges.iter().filter(|edge| edge.b != boundary) {
+            let [a, b] = edge.halves;
+            self.twins[a as usize] = b - starts[edge.b as usize];
+            self.twins[b as usize] = a - starts[edge.a as usize];
         }
         if self.observable_words <= 1 {
             let of = |&edge: &u32| self.observables.get(edge as usize).copied().unwrap_or(0);

@@ -354,7 +354,7 @@ impl Matcher {
             halves: weights.halves(),
             twins: &graph.twins,
             observables: &graph.half_observables,
-            boundary: graph.boundary(),
+            counts_from: 0,
         };
         search.run(over)?;
         search.pairs(|pair| far_pairs.push(pair));

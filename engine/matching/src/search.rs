@@ -285,7 +285,8 @@ impl Search {
 
     /// Grows until all trees have ended.
     fn grow(&mut self, over: Adjacency<'_>) -> Result<(), Failure> {
-        let mut events_left = (over.halves.len() as u64 + 64).saturating_mul(64 * (1 + self.touched.len() as u64));
+        let size = over.starts.len() + over.halves.len();
+        let mut events_left = (size as u64 + 64).saturating_mul(64 * (1 + self.touched.len() as u64));
         while self.tree_count > 0 {
             if events_left == 0 {
                 return Err(Failure::Declined);

@@ -33,19 +33,19 @@
 //! # The ring
 //!
 //! Nodes are numbered by slot of a ring of rounds, and member of the round. In a long experiment all
-//! rounds but the first and the last have the same edges: such rounds share a *form*, and a slot's
-//! edges are written only where its form changes.
+//! rounds but the first and the last have the same edges: such rounds share a *form*, whose half-edges
+//! count nodes from their own. Where an edge crosses the ring's seam, it counts otherwise, so these
+//! rounds have forms of their own. Each slot has a node for the boundary, so that it is as far away as
+//! in other slots.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::bits::ones_of;
 use crate::graph::{Adjacency, Edge, Graph, GraphError, Half, NONE};
 use crate::matcher::{MatchError, Matched};
 use crate::search::{Failure, Pair, Presence, Search};
-
-/// In [`FormHalf::to`]: the boundary.
-const BOUNDARY: i32 = i32::MAX;
 
 /// Why a model cannot be matched round by round.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -160,28 +160,14 @@ impl Numbers {
     }
 }
 
-/// One end's view of an edge, relative to its slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct FormHalf {
-    /// The node at the other end, counted from the slot's first node; or [`BOUNDARY`]. Where a
-    /// member has fewer edges than in other rounds: itself, which no search follows.
-    to: i32,
-    weight: u32,
-}
-
-/// The edges of a round.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// The edges of a round, as its slot has them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Form {
-    halves: Vec<FormHalf>,
-    /// For each half-edge the other end's, counted from the slot's first; 0 where there is none.
-    twins: Vec<i32>,
+    /// For each member its first half-edge, and the end of the last.
+    starts: Vec<u32>,
+    halves: Vec<Half>,
+    twins: Vec<u32>,
     observables: Vec<u64>,
-}
-
-/// `index`, less than `count` beside the ring's seam, on the ring.
-const fn around(index: i32, count: i32) -> u32 {
-    let index = if index < 0 { index.wrapping_add(count) } else { index };
-    (if index >= count { index.wrapping_sub(count) } else { index }) as u32
 }
 
 /// A model prepared for matching round by round.
@@ -197,9 +183,13 @@ pub struct StreamModel {
     slots: u32,
     /// Most members of a round.
     members: u32,
-    /// For each member its first half-edge, counted from its slot's, and the end of the last.
+    /// The half-edges of all forms, each counting from its own node; see [`Adjacency`].
+    halves: Vec<Half>,
+    twins: Vec<u32>,
+    half_observables: Vec<u64>,
+    /// For each form and member the first half-edge, and behind each form the end of its last.
     starts: Vec<u32>,
-    forms: Vec<Form>,
+    /// The form of each round.
     form_of: Vec<u32>,
     numbers: Numbers,
     /// Detectors that edges of negative weight flip, by round.
@@ -254,8 +244,10 @@ impl StreamModel {
             span,
             slots: ring.min(rounds),
             members: sizes.iter().copied().max().unwrap_or(0),
+            halves: Vec::new(),
+            twins: Vec::new(),
+            half_observables: Vec::new(),
             starts: Vec::new(),
-            forms: Vec::new(),
             form_of: Vec::new(),
             always,
             always_observables: graph.always_observables.first().copied().unwrap_or(0),
@@ -290,60 +282,57 @@ impl StreamModel {
             let other = b.map(|b| (b.round - a.round, b.member));
             (a.round, a.member, other, weight, observables)
         });
+        // For each place the other end of each half-edge.
         let members = self.members as usize;
         let of = |place: Place| place.round as usize * members + place.member as usize;
         let mut degrees = vec![0u32; self.rounds as usize * members];
-        for (a, b, ..) in &edges {
-            std::iter::once(*a).chain(*b).for_each(|end| degrees[of(end)] += 1);
-        }
-        self.starts = vec![0; members + 1];
-        for member in 0..members {
-            let most = degrees.iter().skip(member).step_by(members).max().copied().unwrap_or(0);
-            self.starts[member + 1] = self.starts[member] + most;
-        }
-        let width = self.starts[members] as usize;
-        let mut used = vec![0u32; degrees.len()];
-        let mut forms: Vec<Form> = (0..self.rounds)
-            .map(|_| Form { halves: self.no_edges(), twins: vec![0; width], observables: vec![0; width] })
-            .collect();
+        let mut next = |end: Place| {
+            degrees[of(end)] += 1;
+            degrees[of(end)] - 1
+        };
+        let mut ends = Vec::with_capacity(2 * edges.len());
         for (a, b, weight, observables) in edges {
-            let mut place = |end: Place| {
-                used[of(end)] += 1;
-                self.starts[end.member as usize] + used[of(end)] - 1
-            };
-            let own = place(a) as usize;
-            let form = &mut forms[a.round as usize];
-            form.observables[own] = observables;
-            let Some(b) = b else {
-                form.halves[own] = FormHalf { to: BOUNDARY, weight };
-                continue;
-            };
-            let twin = place(b) as usize;
-            let rounds = (b.round - a.round) as i32;
-            form.halves[own] = FormHalf { to: rounds * self.members as i32 + b.member as i32, weight };
-            form.twins[own] = rounds * width as i32 + twin as i32;
-            let form = &mut forms[b.round as usize];
-            form.observables[twin] = observables;
-            form.halves[twin] = FormHalf { to: a.member as i32 - rounds * self.members as i32, weight };
-            form.twins[twin] = own as i32 - rounds * width as i32;
+            let own = next(a);
+            let twin = b.map_or(NONE, &mut next);
+            ends.push((a, own, Half { to: self.node(a, b), weight }, twin, observables));
+            if let Some(b) = b {
+                ends.push((b, twin, Half { to: self.node(b, Some(a)), weight }, own, observables));
+            }
         }
+        ends.sort_by_key(|&(place, own, ..)| (place.round, place.member, own));
+        let mut ends = ends.into_iter().peekable();
         let mut known = BTreeMap::new();
-        for form in forms {
+        for round in 0..self.rounds {
+            let mut form = Form::default();
+            for member in 0..self.members {
+                form.starts.push(form.halves.len() as u32);
+                while let Some((.., half, twin, observables)) =
+                    ends.next_if(|(place, ..)| (place.round, place.member) == (round, member))
+                {
+                    form.halves.push(half);
+                    form.twins.push(twin);
+                    form.observables.push(observables);
+                }
+            }
+            form.starts.push(form.halves.len() as u32);
             let count = known.len() as u32;
-            self.form_of.push(*known.entry(form).or_insert(count));
+            let index = *known.entry(form.clone()).or_insert(count);
+            self.form_of.push(index);
+            if index == count {
+                let first = self.halves.len() as u32;
+                self.starts.extend(form.starts.iter().map(|start| first + start));
+                self.halves.append(&mut form.halves);
+                self.twins.append(&mut form.twins);
+                self.half_observables.append(&mut form.observables);
+            }
         }
-        let mut forms: Vec<(Form, u32)> = known.into_iter().collect();
-        forms.sort_by_key(|&(_, index)| index);
-        self.forms = forms.into_iter().map(|(form, _)| form).collect();
     }
 
-    /// A round whose members have no edges.
-    fn no_edges(&self) -> Vec<FormHalf> {
-        let of = |member: u32| {
-            let count = self.starts[member as usize + 1] - self.starts[member as usize];
-            (0..count).map(move |_| FormHalf { to: member as i32, weight: 0 })
-        };
-        (0..self.members).flat_map(of).collect()
+    /// The node at `to`, or the boundary's of the same slot, counted from the node at `from`.
+    fn node(&self, from: Place, to: Option<Place>) -> u32 {
+        let node = |round: u32, member: u32| round % self.slots * self.stride() + member;
+        let to = to.map_or(node(from.round, self.members), |to| node(to.round, to.member));
+        to.wrapping_sub(node(from.round, from.member))
     }
 
     /// Number of rounds.
@@ -352,10 +341,10 @@ impl StreamModel {
         self.rounds
     }
 
-    /// Rounds with the same edges count once.
+    /// Rounds with the same edges count once; rounds at the ring's seam apart.
     #[must_use]
     pub const fn forms(&self) -> usize {
-        self.forms.len()
+        self.starts.len() / self.stride() as usize
     }
 
     /// Integer units for each unit of weight: weights are rounded to even multiples of one unit.
@@ -368,11 +357,11 @@ impl StreamModel {
     /// rounds; and the forms.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let halves: usize = self.forms.iter().map(|form| form.halves.len()).sum();
-        halves * (size_of::<FormHalf>() + size_of::<i32>() + size_of::<u64>())
+        self.halves.capacity() * size_of::<Half>()
+            + 8 * self.half_observables.capacity()
+            + 4 * (self.twins.capacity() + self.starts.capacity() + self.form_of.capacity())
             + self.numbers.bytes()
             + self.always.capacity() * size_of::<Place>()
-            + 4 * (self.starts.capacity() + self.form_of.capacity())
     }
 
     /// The slot so many rounds behind `slot`; fewer than there are slots.
@@ -381,8 +370,9 @@ impl StreamModel {
         if after < self.slots { after } else { after - self.slots }
     }
 
-    const fn boundary(&self) -> u32 {
-        self.slots * self.members
+    /// Nodes of a slot: its members, and one for the boundary.
+    const fn stride(&self) -> u32 {
+        self.members + 1
     }
 }
 
@@ -391,16 +381,13 @@ impl StreamModel {
 pub struct StreamMatcher {
     model: Arc<StreamModel>,
     search: Search,
-    /// For each node its first half-edge, and the end of the last.
+    /// For each slot the starts of its form.
     starts: Vec<u32>,
-    halves: Vec<Half>,
-    twins: Vec<u32>,
-    half_observables: Vec<u64>,
     /// The form of each slot's edges.
     form_of: Vec<u32>,
     /// Nodes of defects whose pairs are not final, in order of their rounds.
     defects: VecDeque<u32>,
-    /// One bit for each member: fired in this round an odd number of times.
+    /// One bit for each member: fired in this round an odd number of times. Clear between rounds.
     fired: Vec<u64>,
     /// Rounds that have come, and those whose pairs have been looked through.
     next: u32,
@@ -420,24 +407,13 @@ impl StreamMatcher {
     /// A matcher for `model`, at the begin of a shot.
     #[must_use]
     pub fn new(model: Arc<StreamModel>) -> Self {
-        let (slots, members) = (model.slots, model.members);
-        let width = model.starts.last().copied().unwrap_or(0);
-        let nodes = (slots * members) as usize;
-        let starts = (0..slots).flat_map(|slot| {
-            let own = &model.starts[..members as usize];
-            own.iter().map(move |start| slot * width + start)
-        });
-        let starts = starts.chain(std::iter::once(slots * width)).collect();
-        let halves = (slots * width) as usize;
+        let nodes = (model.slots * model.stride()) as usize;
         let mut matcher = Self {
             search: Search::by_rounds(nodes),
-            starts,
-            halves: vec![Half { to: NONE, weight: 0 }; halves],
-            twins: vec![NONE; halves],
-            half_observables: vec![0; halves],
-            form_of: vec![NONE; slots as usize],
+            starts: vec![0; nodes],
+            form_of: vec![NONE; model.slots as usize],
             defects: VecDeque::with_capacity(nodes),
-            fired: vec![0; members.div_ceil(64) as usize],
+            fired: vec![0; model.members.div_ceil(64) as usize],
             next: 0,
             next_slot: 0,
             committed: 0,
@@ -461,11 +437,9 @@ impl StreamMatcher {
     /// Bytes on the heap, without the shared model.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let words = self.starts.capacity() + self.twins.capacity() + self.form_of.capacity() + self.defects.capacity();
         self.search.bytes()
-            + self.halves.capacity() * size_of::<Half>()
-            + 8 * (self.half_observables.capacity() + self.fired.capacity())
-            + 4 * words
+            + 8 * self.fired.capacity()
+            + 4 * (self.starts.capacity() + self.form_of.capacity() + self.defects.capacity())
     }
 
     /// Rounds that have come.
@@ -477,11 +451,12 @@ impl StreamMatcher {
     /// Begins a shot; what was left of the one before is forgotten.
     pub fn begin(&mut self) {
         let Self { model, search, .. } = self;
-        search.restart();
+        search.restart(model.stride() as usize);
         self.observables = model.always_observables;
         self.units = model.always_weight;
         (self.next, self.next_slot, self.committed, self.unmatched, self.always) = (0, 0, 0, 0, 0);
         self.error = None;
+        self.fired.fill(0);
         self.defects.clear();
         for round in 0..self.model.span.min(self.model.rounds) {
             self.await_round(round, round);
@@ -527,8 +502,9 @@ impl StreamMatcher {
             return Ok(());
         }
         self.unmatched = 0;
-        let Self { model, search, starts, halves, twins, half_observables, .. } = self;
-        let over = Adjacency { starts, halves, twins, observables: half_observables, boundary: model.boundary() };
+        let Self { model, search, starts, .. } = self;
+        let StreamModel { halves, twins, half_observables: observables, .. } = &**model;
+        let over = Adjacency { starts, halves, twins, observables, counts_from: u32::MAX };
         if let Err(failure) = search.resume(over) {
             return self.fail(failure);
         }
@@ -571,15 +547,14 @@ impl StreamMatcher {
     /// The detector at `node` of an open round; cold.
     fn detector(&self, node: u32) -> u32 {
         let Self { model, next, next_slot, .. } = self;
-        let behind = (next_slot + model.slots - 1).saturating_sub(node / model.members) % model.slots;
+        let behind = (next_slot + model.slots - 1).saturating_sub(node / model.stride()) % model.slots;
         let round = next.saturating_sub(1 + behind);
-        model.numbers.detector(round, node % model.members).unwrap_or(NONE)
+        model.numbers.detector(round, node % model.stride()).unwrap_or(NONE)
     }
 
     /// Notes the members of `round` that fired.
     fn collect(&mut self, round: u32, fired: impl IntoIterator<Item = u32>) -> Result<(), u32> {
         let Self { model, fired: bits, always, .. } = self;
-        bits.fill(0);
         let mut flip = |member: u32| bits[member as usize / 64] ^= 1 << (member % 64);
         for detector in fired {
             flip(model.numbers.member(round, detector).ok_or(detector)?);
@@ -600,13 +575,10 @@ impl StreamMatcher {
         let first = nodes.start;
         let Self { search, fired, defects, .. } = self;
         search.set_presence(nodes, Presence::Open);
-        for (word, bits) in (0..).zip(fired.iter()) {
-            let mut bits = *bits;
-            while bits != 0 {
-                let node = first + word * 64 + bits.trailing_zeros();
-                search.add_defect(node);
-                defects.push_back(node);
-                bits &= bits - 1;
+        for (word, bits) in (0..).zip(fired.iter_mut()) {
+            for member in ones_of(word, std::mem::take(bits)) {
+                search.add_defect(first + member);
+                defects.push_back(first + member);
             }
         }
         if rounds - round <= span {
@@ -620,7 +592,7 @@ impl StreamMatcher {
 
     /// The nodes of `slot`.
     fn nodes(&self, slot: u32) -> Range<u32> {
-        let first = slot * self.model.members;
+        let first = slot * self.model.stride();
         first..first + self.model.members
     }
 
@@ -628,27 +600,11 @@ impl StreamMatcher {
     fn await_round(&mut self, round: u32, slot: u32) {
         let form = self.model.form_of[round as usize];
         if std::mem::replace(&mut self.form_of[slot as usize], form) != form {
-            self.write_edges(slot, form);
+            let stride = self.model.stride() as usize;
+            let [slot, form] = [slot, form].map(|index| index as usize * stride..(index as usize + 1) * stride);
+            self.starts[slot].copy_from_slice(&self.model.starts[form]);
         }
         self.search.set_presence(self.nodes(slot), Presence::Future);
-    }
-
-    /// Writes the edges of rounds of `form` in `slot`.
-    fn write_edges(&mut self, slot: u32, form: u32) {
-        let Self { model, halves, twins, half_observables, .. } = self;
-        let form = &model.forms[form as usize];
-        let width = form.halves.len();
-        let own = slot as usize * width..(slot as usize + 1) * width;
-        let (first_node, nodes) = ((slot * model.members) as i32, model.boundary() as i32);
-        let (first_half, all_halves) = (own.start as i32, halves.len() as i32);
-        for (half, relative) in halves[own.clone()].iter_mut().zip(&form.halves) {
-            let to = around(first_node.wrapping_add(relative.to), nodes);
-            *half = Half { to: if relative.to == BOUNDARY { nodes as u32 } else { to }, weight: relative.weight };
-        }
-        for (twin, &relative) in twins[own.clone()].iter_mut().zip(&form.twins) {
-            *twin = around(first_half + relative, all_halves);
-        }
-        half_observables[own].copy_from_slice(&form.observables);
     }
 
     /// Takes what is left of the round in `slot` out.
@@ -678,8 +634,8 @@ impl StreamMatcher {
             return;
         }
         // On the ring, the nodes of the last `buffer` rounds lie from `first` on.
-        let (young, nodes) = (model.buffer * model.members, model.boundary());
-        let first = (*next_slot * model.members + nodes - young) % nodes;
+        let (young, nodes) = (model.buffer * model.stride(), model.slots * model.stride());
+        let first = (*next_slot * model.stride() + nodes - young) % nodes;
         let is_old = |node: u32| (if node < first { node + nodes - first } else { node - first }) >= young;
         while let Some(node) = defects.pop_front_if(|&mut node| is_old(node)) {
             if let Some(region) = search.region_of_defect(node)

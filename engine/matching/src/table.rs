@@ -98,7 +98,7 @@ impl Tables {
                     let Some(distance) = short(paths.distance[to as usize]) else { return self.give_up(place) };
                     self.distances.push(distance);
                 }
-                self.steps.push(paths.last_half(to).map_or(0, |half| graph.step_back(half, to)));
+                self.steps.push(paths.last_half(to).map_or(0, |half| graph.step_back(half)));
             }
         }
         paths.search_from_boundary(graph, part);
@@ -109,7 +109,7 @@ impl Tables {
             self.boundary_steps[node as usize] = if paths.came_from(node) == graph.boundary() {
                 graph.step_of(half, node)
             } else {
-                graph.step_back(half, node)
+                graph.step_back(half)
             };
         }
         Some(place)
@@ -189,9 +189,9 @@ fn short(distance: i64) -> Option<u32> {
 }
 
 impl Graph {
-    /// The other end's half-edge of `half`, which leads to `to`, counted from the first of `to`.
-    fn step_back(&self, half: u32, to: u32) -> u8 {
-        self.step_of(self.twins[half as usize], to)
+    /// The other end's half-edge of `half`, counted from the first of its node.
+    fn step_back(&self, half: u32) -> u8 {
+        u8::try_from(self.twins[half as usize]).unwrap_or(0)
     }
 
     /// `half` of `node`, counted from its first.

@@ -8,7 +8,7 @@
 //! node's edges.
 
 use super::{Link, NOBODY, NONE, Radius, Search};
-use crate::graph::{Adjacency, Half};
+use crate::graph::Adjacency;
 
 /// No event.
 pub(super) const NEVER: i64 = i64::MAX;
@@ -23,31 +23,31 @@ impl Search {
         let now = queue.now();
         let own = tops[node as usize];
         let reach = radii[own as usize].at(now) + nodes[node as usize].wrapped;
-        let (from, to) = (over.starts[node as usize] as usize, over.starts[node as usize + 1] as usize);
+        let all = over.of(node);
         let mut soonest = NEVER;
-        for from in (from..to).step_by(64) {
-            let halves = &over.halves[from..to.min(from + 64)];
+        for from in all.clone().step_by(64) {
+            let halves = &over.halves[from..all.end.min(from + 64)];
             // Whether a neighbour is reached is as good as drawn, so this is without branches.
             let mut reached = 0u64;
-            for (index, &Half { to, weight }) in halves.iter().enumerate() {
-                let is_reached = tops[to as usize] != NOBODY;
+            for (index, &half) in halves.iter().enumerate() {
+                let is_reached = tops[over.other(node, half) as usize] != NOBODY;
                 reached |= u64::from(is_reached) << index;
-                let wait = if is_reached { NEVER >> INDEX_BITS } else { i64::from(weight) - reach };
+                let wait = if is_reached { NEVER >> INDEX_BITS } else { i64::from(half.weight) - reach };
                 soonest = soonest.min(wait << INDEX_BITS | (from + index) as i64);
             }
             while reached != 0 {
                 let half = from + reached.trailing_zeros() as usize;
                 reached &= reached - 1;
-                let Half { to, weight } = over.halves[half];
+                let to = over.other(node, over.halves[half]);
                 let other = tops[to as usize];
                 let theirs = radii[other as usize];
                 if theirs.slope < 0 || other == own {
                     continue;
                 }
-                let apart = i64::from(weight) - reach - theirs.at(now) - nodes[to as usize].wrapped;
+                let apart = i64::from(over.halves[half].weight) - reach - theirs.at(now) - nodes[to as usize].wrapped;
                 let wait = apart >> theirs.slope;
                 if theirs.slope > 0 && now + wait < queue.time(to) {
-                    due[to as usize] = over.twins[half];
+                    due[to as usize] = over.twin(half, to);
                     queue.set(to, now + wait.max(0));
                 }
                 soonest = soonest.min(wait << INDEX_BITS | half as i64);
@@ -69,17 +69,18 @@ impl Search {
         let now = queue.now();
         let own = tops[node as usize];
         let reach = radii[own as usize].at(now) + nodes[node as usize].wrapped;
-        let (from, to) = (over.starts[node as usize] as usize, over.starts[node as usize + 1] as usize);
-        for (half, &Half { to, weight }) in (from..).zip(&over.halves[from..to]) {
+        for half in over.of(node) {
+            let to = over.other(node, over.halves[half]);
             let other = tops[to as usize];
             if other == NOBODY {
                 continue;
             }
             let theirs = radii[other as usize];
             if theirs.slope > 0 && other != own {
-                let time = (now + i64::from(weight) - reach - theirs.at(now) - nodes[to as usize].wrapped).max(now);
+                let weight = i64::from(over.halves[half].weight);
+                let time = (now + weight - reach - theirs.at(now) - nodes[to as usize].wrapped).max(now);
                 if time < queue.time(to) {
-                    due[to as usize] = over.twins[half];
+                    due[to as usize] = over.twin(half, to);
                     queue.set(to, time);
                 }
             }
@@ -95,14 +96,14 @@ impl Search {
             return;
         }
         let half = self.due[node as usize] as usize;
-        let Half { to, weight } = over.halves[half];
+        let to = over.other(node, over.halves[half]);
         let other_top = self.tops[to as usize];
         let theirs = self.radii[other_top as usize];
         let (state, other) = (self.nodes[node as usize], self.nodes[to as usize]);
         let reach = radius.at(now) + state.wrapped + theirs.at(now) + other.wrapped;
-        if theirs.slope >= 0 && top != other_top && reach >= i64::from(weight) {
+        if theirs.slope >= 0 && top != other_top && reach >= i64::from(over.halves[half].weight) {
             let across = over.observables.get(half).copied().unwrap_or(0);
-            if to == over.boundary {
+            if over.is_to_boundary(half) {
                 let link = Link { a: state.source, b: NONE, observables: state.observables ^ across };
                 self.meet_boundary(over, top, link);
             } else if other_top == NOBODY {

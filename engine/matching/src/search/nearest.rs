@@ -30,10 +30,10 @@ impl Search {
             return;
         }
         let half = self.due[node as usize] as usize;
-        let to = over.halves[half].to;
+        let to = over.other(node, over.halves[half]);
         let other = self.tops[to as usize];
         let link = Link { a: node, b: NONE, observables: over.observables.get(half).copied().unwrap_or(0) };
-        if to == over.boundary {
+        if over.is_to_boundary(half) {
             self.stand(node, time, BOUNDARY, link);
         } else if other == FUTURE {
             self.waiting.push(region);

@@ -6,7 +6,7 @@
 //! overlap nowhere stay so when a round is added, and from such radii every search ends in the
 //! lightest matching. [`Search::take_pair`] takes regions out, which only makes room for others.
 
-use super::{EMPTY, FIRST, FUTURE, Failure, LONE, NOBODY, NONE, PAST, Pair, ROOT, Region, STILL, Search};
+use super::{BOUNDARY, EMPTY, FIRST, FUTURE, Failure, LONE, NOBODY, NONE, PAST, Pair, ROOT, Region, STILL, Search};
 use crate::graph::Adjacency;
 use std::ops::Range;
 
@@ -29,13 +29,15 @@ impl Search {
         search
     }
 
-    /// Forgets the last shot; all nodes but the boundary are in the past.
-    pub(crate) fn restart(&mut self) {
+    /// Forgets the last shot; all nodes but the last of each `stride`, which are the boundary, are in
+    /// the past.
+    pub(crate) fn restart(&mut self, stride: usize) {
         self.reset();
         self.waiting.clear();
-        let boundary = self.nodes.len() - 1;
-        self.tops[..boundary].fill(PAST);
-        self.nodes[..boundary].fill(EMPTY);
+        self.nodes.fill(EMPTY);
+        for slot in self.tops.chunks_exact_mut(stride) {
+            slot[..stride - 1].fill(PAST);
+        }
     }
 
     /// Says whether `nodes`, which no region has reached, take part. What else is known of them is as
@@ -94,12 +96,18 @@ impl Search {
     }
 
     /// Whether `is_in` says yes to the nodes of all defects of outermost region `region` and of its
-    /// partner.
+    /// partner, which is not the future.
     pub(crate) fn all_defects(&mut self, region: u32, is_in: impl Fn(u32) -> bool) -> bool {
+        let Region { partner, partner_link, child, .. } = self.regions[region as usize];
+        if partner == FUTURE || !is_in(partner_link.a) || partner != BOUNDARY && !is_in(partner_link.b) {
+            return false;
+        }
+        if child == NONE && (partner == BOUNDARY || self.regions[partner as usize].child == NONE) {
+            return true;
+        }
         self.stack.clear();
         self.stack.push(region);
-        let partner = self.regions[region as usize].partner;
-        if (FIRST..self.region_count).contains(&partner) {
+        if partner != BOUNDARY {
             self.stack.push(partner);
         }
         while let Some(region) = self.stack.pop() {

@@ -67,7 +67,7 @@ fn the_radii_prove_each_matching_of_hundreds_of_defects() {
                 halves: &graph.halves,
                 twins: &graph.twins,
                 observables: &[],
-                boundary: graph.boundary(),
+                counts_from: 0,
             };
             search.run(over).unwrap();
             check_radii(&search, &graph, seed);
