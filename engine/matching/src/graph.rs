@@ -139,11 +139,6 @@ impl Adjacency<'_> {
     pub(crate) fn twin(&self, half: usize, to: u32) -> u32 {
         self.starts[to as usize] + self.twins[half]
     }
-
-    #[inline]
-    pub(crate) fn is_to_boundary(&self, half: usize) -> bool {
-        self.twins[half] == NONE
-    }
 }
 
 /// An edge in the graph's own numbers.

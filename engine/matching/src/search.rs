@@ -70,7 +70,7 @@ struct Node {
     observables: u64,
     /// The node reached before it by the same region.
     below: u32,
-    /// A defect's own region.
+    /// A defect's own region; [`BOUNDARY`] at a node that stands for it.
     own: u32,
 }
 
@@ -218,6 +218,7 @@ impl Search {
             region_items: nodes as u32 + 1,
         };
         search.radii[PAST as usize].slope = -1;
+        search.nodes[nodes].own = BOUNDARY;
         search
     }
 

@@ -7,7 +7,7 @@
 //! slope since; the node then looks again, or forgets it if it grows no more. Work of a look: the
 //! node's edges.
 
-use super::{Link, NOBODY, NONE, Radius, Search};
+use super::{BOUNDARY, Link, NOBODY, NONE, Radius, Search};
 use crate::graph::Adjacency;
 
 /// No event.
@@ -103,7 +103,7 @@ impl Search {
         let reach = radius.at(now) + state.wrapped + theirs.at(now) + other.wrapped;
         if theirs.slope >= 0 && top != other_top && reach >= i64::from(over.halves[half].weight) {
             let across = over.observables.get(half).copied().unwrap_or(0);
-            if over.is_to_boundary(half) {
+            if other.own == BOUNDARY {
                 let link = Link { a: state.source, b: NONE, observables: state.observables ^ across };
                 self.meet_boundary(over, top, link);
             } else if other_top == NOBODY {

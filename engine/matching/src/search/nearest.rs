@@ -33,7 +33,7 @@ impl Search {
         let to = over.other(node, over.halves[half]);
         let other = self.tops[to as usize];
         let link = Link { a: node, b: NONE, observables: over.observables.get(half).copied().unwrap_or(0) };
-        if over.is_to_boundary(half) {
+        if self.nodes[to as usize].own == BOUNDARY {
             self.stand(node, time, BOUNDARY, link);
         } else if other == FUTURE {
             self.waiting.push(region);

@@ -34,9 +34,10 @@ impl Search {
     pub(crate) fn restart(&mut self, stride: usize) {
         self.reset();
         self.waiting.clear();
-        self.nodes.fill(EMPTY);
-        for slot in self.tops.chunks_exact_mut(stride) {
-            slot[..stride - 1].fill(PAST);
+        for (tops, nodes) in self.tops.chunks_exact_mut(stride).zip(self.nodes.chunks_exact_mut(stride)) {
+            tops[..stride - 1].fill(PAST);
+            nodes.fill(EMPTY);
+            nodes[stride - 1].own = BOUNDARY;
         }
     }
 
@@ -84,9 +85,14 @@ impl Search {
         grown
     }
 
-    /// The first of `nodes` that a region has reached, and the outermost such region.
+    /// The first of `nodes`, all of them open, that a region has reached, and the outermost such
+    /// region.
     pub(crate) fn first_reached(&self, nodes: Range<u32>) -> Option<(u32, u32)> {
         let tops = &self.tops[nodes.start as usize..nodes.end as usize];
+        // Hardly ever is there one: this looks at several nodes at a time.
+        if tops.iter().fold(0, |all, top| all | top) == NOBODY {
+            return None;
+        }
         (nodes.start..).zip(tops.iter().copied()).find(|&(_, top)| top >= FIRST)
     }
 
@@ -158,22 +164,29 @@ impl Search {
 
     /// Empties an outermost region; returns the sum of the radii in it.
     fn take_region(&mut self, region: u32) -> i64 {
-        let now = self.queue.now();
+        if self.regions[region as usize].child == NONE {
+            return self.free_region(region);
+        }
         let mut weight = 0;
         self.stack.clear();
         self.stack.push(region);
         while let Some(region) = self.stack.pop() {
-            weight += self.radii[region as usize].at(now);
-            let mut node = self.regions[region as usize].shell;
-            while node != NONE {
-                self.tops[node as usize] = NOBODY;
-                node = std::mem::replace(&mut self.nodes[node as usize], EMPTY).below;
-            }
             self.push_children(region);
-            self.radii[region as usize] = STILL;
-            let next = std::mem::replace(&mut self.free, region);
-            self.regions[region as usize] = Region { next, ..LONE };
+            weight += self.free_region(region);
         }
         weight
+    }
+
+    /// Empties a region and makes room for another; returns its radius.
+    fn free_region(&mut self, region: u32) -> i64 {
+        let radius = std::mem::replace(&mut self.radii[region as usize], STILL).at(self.queue.now());
+        let mut node = self.regions[region as usize].shell;
+        while node != NONE {
+            self.tops[node as usize] = NOBODY;
+            node = std::mem::replace(&mut self.nodes[node as usize], EMPTY).below;
+        }
+        let next = std::mem::replace(&mut self.free, region);
+        self.regions[region as usize] = Region { next, ..LONE };
+        radius
     }
 }
