@@ -50,6 +50,7 @@ fn check_radii(search: &Search, graph: &Graph, seed: u64) {
 
 #[test]
 fn the_radii_prove_each_matching_of_hundreds_of_defects() {
+    let (mut at_once, mut all) = (0, 0);
     for seed in 0..60 {
         let mut draws = Draws(seed);
         let heaviest = [0, 2, 30, 4000][seed as usize % 4];
@@ -69,8 +70,12 @@ fn the_radii_prove_each_matching_of_hundreds_of_defects() {
                 observables: &[],
                 counts_from: 0,
             };
-            search.run(over).unwrap();
+            search.start(over);
             check_radii(&search, &graph, seed);
+            at_once += count - search.tree_count;
+            search.grow(over).unwrap();
+            check_radii(&search, &graph, seed);
+            all += count;
             let mut matched = vec![0; graph.boundary() as usize];
             let mut paths = crate::paths::Paths::new(&graph);
             let mut weight = 0;
@@ -88,4 +93,5 @@ fn the_radii_prove_each_matching_of_hundreds_of_defects() {
             assert_eq!(weight, search.weight(), "seed {seed}: the matching weighs more than the radii prove");
         }
     }
+    assert!(at_once > all / 4 && at_once < all, "{at_once} of {all} defects were matched at the begin");
 }
