@@ -596,7 +596,7 @@ impl StreamMatcher {
         first..first + self.model.members
     }
 
-    /// Lets regions grow up to `round`, which has not come, and writes its edges in `slot`.
+    /// Lets regions grow up to `round`, which has not come, and notes in `slot` where its edges are.
     fn await_round(&mut self, round: u32, slot: u32) {
         let form = self.model.form_of[round as usize];
         if std::mem::replace(&mut self.form_of[slot as usize], form) != form {
