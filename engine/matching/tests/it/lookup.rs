@@ -32,7 +32,7 @@ fn every_syndrome_has_the_matchers_answer() {
                     assert_eq!(said, exact, "seed {seed}: fired {fired:b}; {case:?}");
                     // Of several matchings that weigh the same the matcher may have chosen another one when
                     // other parts had defects, too.
-                    assert!(found == expected || case.heaviest < 100_000, "seed {seed}: fired {fired:b}; {case:?}");
+                    assert!(found == expected || case.heaviest < 1_000_000, "seed {seed}: fired {fired:b}; {case:?}");
                     ties += u32::from(found != expected);
                     answered += 1;
                 }
