@@ -30,6 +30,7 @@ mod inputs;
 mod limits;
 mod silo_threads;
 mod logger;
+mod model_file;
 mod neighbours;
 mod orders;
 mod placement_thread;
@@ -73,10 +74,11 @@ pub use crate::silo::{SiloCommand, SiloCommands, SiloRefused};
 pub use actor::Actor;
 pub use command::{Command, InputSpec, Refused};
 pub use devices::preview_plan;
-pub use drift::{Counted, StreamCounts};
+pub use drift::StreamCounts;
 pub use drilling::{DrillRefused, LiveDrill, prepared as prepared_for_drills};
 pub use environment::{EnvironmentResult, ReportTarget};
 pub use inputs::{InputWanted, check_input};
+pub use model_file::DEM_BYTES_MAX;
 pub use reply::{Accepted, Acknowledged, Done, Status, WorkerAcknowledged};
 pub use steer::{ApplyError, LENT_MAX, Switched};
 
@@ -214,7 +216,7 @@ pub struct Outcome {
     /// Why reading the input failed, if it did.
     pub input_error: Option<String>,
     /// How often detectors fired, if the profile watches for drifts.
-    pub counted: Option<Counted>,
+    pub counted: Vec<StreamCounts>,
     /// Result of the environment report, if one was made.
     pub environment: Option<EnvironmentResult>,
     /// Times at which tasks of the decode pools ran, by silo, as far as the profile's `graph.trace`

@@ -15,7 +15,7 @@ mod streams;
 mod to_graph;
 mod watermarks;
 
-pub use answer::{Answer, AnsweredBy};
+pub use answer::{Answer, AnsweredBy, MODELS_MAX};
 pub use carries::{Carries, CarryWindow, StreamShots};
 pub use pressure::Pressure;
 pub use streams::{home, partner};

@@ -31,7 +31,7 @@ use crate::commit::joint_readouts::{JointCells, Joints};
 use crate::commit::state::StreamStates;
 use crate::commit::{JointCheck, JointTally};
 use crate::decode::changes::DecoderChanges;
-use crate::decode::prepared::Prepared;
+use crate::decode::prepared::{Models, Prepared};
 use crate::decode::{MatcherModel, ReadyError};
 use crate::device::Recovery;
 use crate::device::cuda::{Context, DeviceFacts};
@@ -64,7 +64,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 pub struct Decoding {
     /// The detector error model.
     pub model: Arc<Model>,
-    prepared: Prepared,
+    /// Its decoders, unless [`DecoderChanges`] alone has them.
+    prepared: Option<Prepared>,
+    has_windows: bool,
     local: Option<Local>,
 }
 
@@ -88,7 +90,7 @@ impl Decoding {
     /// # Errors
     /// As [`Prepared::of`].
     pub fn of(model: Arc<Model>, profile: &Profile) -> Result<Decoding, ReadyError> {
-        let prepared = Prepared::of(&model, profile, None)?;
+        let prepared = Prepared::of(&Models::of(&model), profile, &[])?;
         Decoding::with(model, prepared, profile.predecoder)
     }
 
@@ -97,13 +99,23 @@ impl Decoding {
             Predecoder::None => None,
             Predecoder::Local => Some(Local::new(&model)?),
         };
-        Ok(Decoding { model, prepared, local })
+        let has_windows = prepared.main().windows() > 1;
+        Ok(Decoding { model, prepared: Some(prepared), has_windows, local })
     }
 
     /// Changes of these decoders in one engine.
+    ///
+    /// # Panics
+    /// After [`Decoding::without_decoders`].
     #[must_use]
     pub fn changes(&self) -> DecoderChanges {
-        DecoderChanges::new(&self.model, self.prepared.clone())
+        DecoderChanges::new(&self.model, self.prepared.clone().expect("it has its decoders"))
+    }
+
+    /// The same without its decoders, so that their memory is freed when others take their place.
+    #[must_use]
+    pub fn without_decoders(self) -> Decoding {
+        Decoding { prepared: None, ..self }
     }
 
     /// A new predecoder, for one thread.
@@ -124,7 +136,7 @@ impl Decoding {
     /// Whether a shot is decoded by more windows than one.
     #[must_use]
     pub fn has_windows(&self) -> bool {
-        self.prepared.main().windows() > 1
+        self.has_windows
     }
 
     /// Whether a syndrome is predecoded before matching.
@@ -263,7 +275,8 @@ pub fn wire(
     let check = common.joints.clone().map(|tally| JointCheck::new(tally, share.silo, share.streams));
     let draws = Draws { faults: &profile.faults, silo, epoch: 0 };
     let cross_silo = attached.cross_silo.map(|cross_silo| (cross_silo, Arc::clone(&pipe.watermarks)));
-    let matching = common.decoding.prepared.main();
+    let in_force = common.decoders.in_force();
+    let matching = in_force.main();
     let carries = matching.carries(pipe.jobs.len() as u32, pipe.streams, profile.input.round_ns.is_some());
     let cadence = cadence(profile, matching, base);
     let (samples, reader) = profile.input.watch_drift.then(|| samples(model.detector_words())).unzip();

@@ -53,6 +53,8 @@ pub enum Action {
     Hold,
     /// Set another rate.
     Rate,
+    /// Take the last change of the error model back.
+    UndoModel,
     Confirm,
     Cancel,
     Suspend,

@@ -188,6 +188,8 @@ pub struct Report {
     pub device: String,
     /// Name of the decoder.
     pub decoder: String,
+    /// The error model by which shots were decoded at the end.
+    pub model: ModelReport,
     /// Answers without an error, by the decoder that gave them; only decoders that gave some.
     pub decoders: Vec<DecoderReport>,
     /// Memory of the decoder that all workers share, bytes.
@@ -281,6 +283,8 @@ pub struct StreamReport {
     /// For each of several deadlines the share of shots whose answer was wrong, an error, or not there
     /// by then; empty without true observables of every shot.
     pub ler_at: Vec<RateAt>,
+    /// Hash of the error model by which its shots were decoded at the end.
+    pub model_hash: String,
     /// Its answers without an error, by the decoder that gave them; only decoders that gave some.
     pub decoders: Vec<DecoderReport>,
     /// Bit mask: parity of each of the first 64 observables over the stream's answers.
@@ -289,6 +293,15 @@ pub struct StreamReport {
     pub overflow: BTreeMap<&'static str, u64>,
     /// Comparison of the detector firing rate with the model.
     pub input_health: InputHealthView,
+}
+
+/// The error model of all streams that have none of their own.
+#[derive(Clone, Debug, Serialize)]
+pub struct ModelReport {
+    /// Its hash, 16 hexadecimal digits; lines of `--answers` name it, too.
+    pub hash: String,
+    /// Its file or the name of a bundled model; models of single streams follow.
+    pub path: String,
 }
 
 /// What one decoder answered, without errors.
@@ -403,6 +416,7 @@ impl Report {
             observables: engine.observables,
             device: engine.device.clone(),
             decoder: engine.decoder.clone(),
+            model: ModelReport { hash: hash_text(engine.model_hash), path: engine.model.clone() },
             decoders: decoders(&DecoderShots::sum(streams.iter().flat_map(|stream| &stream.decoders))),
             decoder_shared_bytes: engine.decoder_shared_bytes,
             decoder_worker_bytes: engine.decoder_worker_bytes,
@@ -508,6 +522,7 @@ fn stream(view: &StreamView) -> StreamReport {
         p99: (view.latency.count() > 0).then(|| view.latency.quantile_ns(0.99)),
         logical_error_rate: ratio(view.logical_errors, view.shots_with_observables),
         ler_at: ler_at([view]),
+        model_hash: hash_text(view.model_hash),
         decoders: decoders(&view.decoders),
         frame: view.frame,
         overflow: overflow::by_name(&view.overflow),
@@ -521,6 +536,10 @@ fn ler_at<'a>(streams: impl IntoIterator<Item = &'a StreamView>) -> Vec<RateAt> 
         Some(RateAt { t_ns: at.deadline_ns, rate, ci95: wilson::interval_95(at.shots, at.of)? })
     };
     wrong_or_late(streams).into_iter().flatten().filter_map(rate).collect()
+}
+
+fn hash_text(hash: u64) -> String {
+    format!("{hash:016x}")
 }
 
 fn decoders(rows: &[DecoderShots]) -> Vec<DecoderReport> {

@@ -1,4 +1,4 @@
-//! Changes of decoders while shots are decoded.
+//! Changes of decoders and of error models while shots are decoded.
 //!
 //! Owns what is in force, and the cold ends of two mailboxes for each decode worker: one brings
 //! prebuilt matchers, the other brings the worker's old ones back. Cold threads share it; each
@@ -13,29 +13,33 @@
 //! ```
 //!
 //! Bounds: for each worker one set under way and one that waits. A newer set replaces the one that
-//! waits. A worker that has died keeps what it was given until its silo is rebuilt.
+//! waits. A worker that has died keeps what it was given until its silo is rebuilt. A run has at most
+//! [`MODELS_MAX`] models; of those that are not in force it keeps the names and the one before the last
+//! change, which can be taken back.
 //!
 //! # Why an arena for each set
 //! Fresh memory from the system has no pages yet: the first shots after a change would each meet
 //! page faults. An arena's pages are there, and go as soon as its last block is dropped.
 
 use super::ReadyError;
-use super::prepared::{Matchers, Prepared};
+use super::prepared::{Matchers, Models, NumberedModel, Prepared};
 use crate::code::Model;
 use crate::hot::mailbox::{MailboxReceiver, MailboxSender, mailbox};
 use crate::hot::memory::Arena;
-use crate::profile::{Profile, Window};
+use crate::pipe::MODELS_MAX;
+use crate::profile::{Predecoder, Profile, Window};
+use std::collections::BTreeMap;
 #[expect(clippy::disallowed_types, reason = "cold: shared by the engine's cold threads")]
 use std::sync::Mutex;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-/// Why another decoder is refused; the decoders before stay in force.
+/// Why another decoder or model is refused; what was before stays in force.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeRefused {
     /// Shots are decoded by windows.
     #[error(
-        "this run decodes its shots by windows, which keep their decoder to the end; start it again with another \
-         decoder"
+        "this run decodes its shots by windows, which keep their decoder and model to the end; start it again with \
+         the others"
     )]
     Windows,
     /// There is no such stream.
@@ -49,14 +53,77 @@ pub enum ChangeRefused {
     /// The decoder cannot decode the model.
     #[error(transparent)]
     Ready(#[from] ReadyError),
+    /// The model has other widths than the shots.
+    #[error(
+        "{name} has {found_detectors} detector(s) and {found_observables} observable(s), but the shots of this run \
+         have {detectors} and {observables}; name a model of the same experiment"
+    )]
+    Width {
+        /// The model's name.
+        name: String,
+        /// Its detectors.
+        found_detectors: u32,
+        /// Its observables.
+        found_observables: u32,
+        /// Detectors of the shots.
+        detectors: u32,
+        /// Observables of an answer.
+        observables: u32,
+    },
+    /// Shots are predecoded by the model of the start.
+    #[error(
+        "this run predecodes its shots by the model of its start; start it again with predecoder: None, or with the \
+         other model"
+    )]
+    Predecoder,
+    /// The run has had too many models.
+    #[error("this run has had {MODELS_MAX} models, and its answers can name no more; start it again")]
+    Models,
+    /// There is no earlier model.
+    #[error("no change of the model to take back: this run decodes by the model of its start")]
+    NoneBefore,
     /// Another change came first.
-    #[error("another change of decoders was made at the same time; try again")]
+    #[error("another change of decoders or models was made at the same time; try again")]
     Busy,
+}
+
+/// A model and its name: a path, or the name of a bundled one.
+#[derive(Clone)]
+pub struct NamedModel {
+    /// The name.
+    pub name: String,
+    /// The model.
+    pub model: Arc<Model>,
+}
+
+/// A model that the run has had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownModel {
+    /// Its hash.
+    pub hash: u64,
+    /// Its name.
+    pub name: String,
+}
+
+impl KnownModel {
+    /// Its hash as 16 hexadecimal digits.
+    #[must_use]
+    pub fn hash_text(&self) -> String {
+        format!("{:016x}", self.hash)
+    }
+}
+
+/// Other models of a change.
+struct ModelChange {
+    models: Models,
+    /// A model that the run has not had before.
+    new: Option<KnownModel>,
 }
 
 /// Decoders and their matchers, ready to be used.
 pub struct Change {
     prepared: Prepared,
+    models: Option<ModelChange>,
     built: Vec<Matchers>,
     /// The epoch that was in force when they were built.
     after: u64,
@@ -76,10 +143,15 @@ struct Place {
 struct State {
     epoch: u64,
     prepared: Prepared,
+    models: Models,
+    /// The models before the last change of models, which taking it back restores.
+    models_before: Option<Models>,
+    /// Every model that the run has had, by number.
+    known: Vec<KnownModel>,
     places: Vec<Place>,
 }
 
-/// Changes of decoders; a clone refers to the same run.
+/// Changes of decoders and models; a clone refers to the same run.
 #[derive(Clone)]
 pub struct DecoderChanges {
     model: Arc<Model>,
@@ -89,7 +161,8 @@ pub struct DecoderChanges {
 
 /// A decode worker's ends of its mailboxes, with the decoders that it begins with.
 pub struct WorkerChanges {
-    prepared: Prepared,
+    /// Until the worker has begun.
+    prepared: Option<Prepared>,
     epoch: u64,
     changes: MailboxReceiver<Matchers>,
     returns: MailboxSender<Matchers>,
@@ -99,7 +172,9 @@ impl DecoderChanges {
     /// `prepared` is in force, for `model`.
     #[must_use]
     pub fn new(model: &Arc<Model>, prepared: Prepared) -> DecoderChanges {
-        let state = State { epoch: 1, prepared, places: Vec::new() };
+        let known = vec![KnownModel { hash: model.hash(), name: String::new() }];
+        let (models, models_before, places) = (Models::of(model), None, Vec::new());
+        let state = State { epoch: 1, prepared, models, models_before, known, places };
         #[expect(clippy::disallowed_types, reason = "cold: shared by the engine's cold threads")]
         let state = Arc::new(Mutex::new(state));
         DecoderChanges { model: Arc::clone(model), state }
@@ -119,7 +194,13 @@ impl DecoderChanges {
         let place = Place { silo, index, sender, returns, waiting: None, is_under_way: false };
         state.places.retain(|place| (place.silo, place.index) != (silo, index));
         state.places.push(place);
-        WorkerChanges { prepared: state.prepared.clone(), epoch: state.epoch, changes, returns: gives }
+        WorkerChanges { prepared: Some(state.prepared.clone()), epoch: state.epoch, changes, returns: gives }
+    }
+
+    /// The error models in force.
+    #[must_use]
+    pub fn models_in_force(&self) -> Models {
+        self.lock().models.clone()
     }
 
     /// What is in force.
@@ -134,35 +215,125 @@ impl DecoderChanges {
         self.lock().epoch
     }
 
+    /// Names the model of the start.
+    pub fn name_first(&self, name: &str) {
+        name.clone_into(&mut self.lock().known[0].name);
+    }
+
+    /// The model of this number; numbers come with answers.
+    #[must_use]
+    pub fn known(&self, number: u16) -> Option<KnownModel> {
+        self.lock().known.get(usize::from(number)).cloned()
+    }
+
+    /// The model of all streams that are not named, and the streams with a model of their own.
+    #[must_use]
+    pub fn models(&self) -> (KnownModel, Vec<(u32, KnownModel)>) {
+        let state = self.lock();
+        let known = |of: &NumberedModel| state.known[usize::from(of.number)].clone();
+        let streams = state.models.streams.iter().map(|(stream, of)| (*stream, known(of)));
+        (known(&state.models.main), streams.collect())
+    }
+
     /// Prepares the decoders of `profile` for the running engine, whose streams and windows it has, and
-    /// builds the matchers of all workers, on the calling thread. Takes as long as that takes.
+    /// builds the matchers of all workers, on the calling thread. Takes as long as that takes. What
+    /// `ready` has is not prepared again.
     ///
     /// # Errors
     /// [`ChangeRefused`], in one sentence; nothing has changed.
-    pub fn prepare(&self, profile: &Profile) -> Result<Change, ChangeRefused> {
-        if profile.window != Window::None {
-            return Err(ChangeRefused::Windows);
-        }
+    pub fn prepare(&self, profile: &Profile, ready: Option<&Prepared>) -> Result<Change, ChangeRefused> {
         let last = profile.input.streams - 1;
         if let Some(named) = profile.streams.iter().find(|named| named.stream > last) {
             return Err(ChangeRefused::Stream { stream: named.stream, last });
         }
-        let (in_force, after) = {
+        let (models, after) = {
             let state = self.lock();
-            (state.prepared.clone(), state.epoch)
+            (state.models.clone(), state.epoch)
         };
-        Ok(Change { after, ..self.build(Prepared::of(&self.model, profile, Some(&in_force))?) })
+        self.build(profile, (&models, None), ready, after)
     }
 
-    /// Builds the matchers of all workers for what was in force before.
-    #[must_use]
-    pub fn build(&self, prepared: Prepared) -> Change {
-        let (after, workers) = {
+    /// As [`DecoderChanges::prepare`], for the decoders of `profile`, which are in force, by another
+    /// model: of `stream`, or of all streams.
+    ///
+    /// # Errors
+    /// As [`DecoderChanges::prepare`].
+    pub fn prepare_model(
+        &self,
+        profile: &Profile,
+        named: &NamedModel,
+        stream: Option<u32>,
+    ) -> Result<Change, ChangeRefused> {
+        let NamedModel { name, model } = named;
+        let last = profile.input.streams - 1;
+        if let Some(stream) = stream.filter(|stream| *stream > last) {
+            return Err(ChangeRefused::Stream { stream, last });
+        }
+        let Model { detectors, observables, .. } = *self.model;
+        if (model.detectors, model.observables) != (detectors, observables) {
+            let (found_detectors, found_observables) = (model.detectors, model.observables);
+            let name = name.clone();
+            return Err(ChangeRefused::Width { name, found_detectors, found_observables, detectors, observables });
+        }
+        let hash = model.hash();
+        let (mut models, known, after) = {
             let state = self.lock();
-            (state.epoch, state.places.len())
+            let known = state.known.iter().position(|known| known.hash == hash).ok_or(state.known.len());
+            (state.models.clone(), known, state.epoch)
         };
+        let (number, new) = match known {
+            Ok(number) => (number, None),
+            Err(MODELS_MAX..) => return Err(ChangeRefused::Models),
+            Err(number) => (number, Some(KnownModel { hash, name: name.clone() })),
+        };
+        let numbered = NumberedModel { number: number as u16, model: Arc::clone(model) };
+        match stream {
+            None => models = Models { main: numbered, streams: BTreeMap::new() },
+            Some(stream) if models.main.number == numbered.number => {
+                models.streams.remove(&stream);
+            }
+            Some(stream) => {
+                models.streams.insert(stream, numbered);
+            }
+        }
+        self.build(profile, (&models, Some(new)), None, after)
+    }
+
+    /// As [`DecoderChanges::prepare_model`], by the models before the last change of models.
+    ///
+    /// # Errors
+    /// As [`DecoderChanges::prepare`].
+    pub fn prepare_models_before(&self, profile: &Profile) -> Result<Change, ChangeRefused> {
+        let (models, after) = {
+            let state = self.lock();
+            (state.models_before.clone().ok_or(ChangeRefused::NoneBefore)?, state.epoch)
+        };
+        self.build(profile, (&models, Some(None)), None, after)
+    }
+
+    /// `change`: whether `models` are others than those in force, with a model that is new in the run.
+    fn build(
+        &self,
+        profile: &Profile,
+        (models, change): (&Models, Option<Option<KnownModel>>),
+        ready: Option<&Prepared>,
+        after: u64,
+    ) -> Result<Change, ChangeRefused> {
+        if profile.window != Window::None {
+            return Err(ChangeRefused::Windows);
+        }
+        if change.is_some() && profile.predecoder != Predecoder::None {
+            return Err(ChangeRefused::Predecoder);
+        }
+        let (in_force, workers) = {
+            let state = self.lock();
+            (state.prepared.clone(), state.places.len())
+        };
+        let ready: Vec<&Prepared> = ready.into_iter().chain([&in_force]).collect();
+        let prepared = Prepared::of(models, profile, &ready)?;
         let built = (0..workers).map(|_| matchers(&prepared)).collect();
-        Change { prepared, built, after }
+        let models = change.map(|new| ModelChange { models: models.clone(), new });
+        Ok(Change { prepared, models, built, after })
     }
 
     /// Puts a change into force, and returns its epoch: a worker that acknowledges it decodes by the
@@ -171,7 +342,7 @@ impl DecoderChanges {
     /// # Errors
     /// [`ChangeRefused::Busy`] if another change came after [`DecoderChanges::prepare`].
     pub fn begin(&self, change: Change) -> Result<u64, ChangeRefused> {
-        let Change { prepared, mut built, after } = change;
+        let Change { prepared, models, mut built, after } = change;
         let mut state = self.lock();
         if state.epoch != after {
             return Err(ChangeRefused::Busy);
@@ -185,9 +356,19 @@ impl DecoderChanges {
             own.epoch = *epoch;
             replaced.push(place.waiting.replace(own));
         }
-        state.prepared = prepared;
+        let old = std::mem::replace(&mut state.prepared, prepared);
+        if let Some(ModelChange { models, new }) = models {
+            state.known.extend(new);
+            let is_other = !models.is_same(&state.models);
+            let before = std::mem::replace(&mut state.models, models);
+            if is_other {
+                state.models_before = Some(before);
+            }
+        }
         let epoch = state.epoch;
         drop(state);
+        // Their memory is freed here, without the lock.
+        drop((old, replaced));
         self.step();
         Ok(epoch)
     }
@@ -223,14 +404,12 @@ fn matchers(prepared: &Prepared) -> Matchers {
 }
 
 impl WorkerChanges {
-    /// The matchers that the worker begins with, built for the calling thread.
-    pub(super) fn first(&self) -> Matchers {
-        self.prepared.matchers(self.epoch)
-    }
-
-    /// The decoder of the streams that are not named.
-    pub(super) fn main(&self) -> &super::MatcherModel {
-        self.prepared.main()
+    /// What the worker begins with, and its matchers, built for the calling thread. Called once: what is
+    /// kept here would not be freed when others take its place.
+    pub(super) fn first(&mut self) -> (Prepared, Matchers) {
+        let prepared = self.prepared.take().expect("a worker begins once");
+        let matchers = prepared.matchers(self.epoch);
+        (prepared, matchers)
     }
 
     /// Whether other matchers have come.
@@ -248,3 +427,6 @@ impl WorkerChanges {
         let _ = self.returns.push(old);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,55 +1,112 @@
-//! The decoders of a run, prepared: which of them decodes each stream, and each worker's matchers.
+//! The decoders of a run, prepared: which of them decodes each stream by which error model, and each
+//! worker's matchers.
 //!
 //! Cold code makes a [`Prepared`]; each decode worker has [`Matchers`] of its own, built from it.
-//! Bounds: one matcher for each decoder that the profile names. A shot finds its matcher by its
-//! stream's number; where one decoder serves all streams, by one comparison.
+//! Bounds: one matcher for each decoder and model that a stream has. A shot finds its matcher by its
+//! stream's number; where one serves all streams, by one comparison.
 
 use super::{Matcher, MatcherModel, ReadyError};
 use crate::code::Model;
 use crate::pipe::AnsweredBy;
-use crate::profile::{Decoder, Predecoder, Profile, StreamDecoder, Window};
+use crate::profile::{Decoder, Predecoder, Profile, Window};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// An error model with its number in the run, which answers carry.
+#[derive(Clone)]
+pub struct NumberedModel {
+    /// The number; that of the start has 0.
+    pub number: u16,
+    /// The model.
+    pub model: Arc<Model>,
+}
+
+/// The error models by which a run decodes, all of the same widths.
+#[derive(Clone)]
+pub struct Models {
+    /// Of all streams that are not named.
+    pub main: NumberedModel,
+    /// Of single streams.
+    pub streams: BTreeMap<u32, NumberedModel>,
+}
+
+impl Models {
+    /// The model of the start, for all streams.
+    #[must_use]
+    pub fn of(model: &Arc<Model>) -> Models {
+        let main = NumberedModel { number: 0, model: Arc::clone(model) };
+        Models { main, streams: BTreeMap::new() }
+    }
+
+    /// The model of `stream`.
+    #[must_use]
+    pub fn at(&self, stream: u32) -> &NumberedModel {
+        self.streams.get(&stream).unwrap_or(&self.main)
+    }
+
+    /// Whether each stream has the same model in both.
+    pub(super) fn is_same(&self, other: &Models) -> bool {
+        let numbers = |of: &BTreeMap<u32, NumberedModel>| -> Vec<(u32, u16)> {
+            of.iter().map(|(stream, of)| (*stream, of.number)).collect()
+        };
+        self.main.number == other.main.number && numbers(&self.streams) == numbers(&other.streams)
+    }
+}
+
+/// One decoder, prepared for one model.
+#[derive(Clone)]
+struct Ready {
+    decoder: Decoder,
+    model: u16,
+    matching: MatcherModel,
+}
 
 /// The decoders of a run.
 #[derive(Clone)]
 pub struct Prepared {
     /// The first decodes all streams that are not named.
-    all: Vec<(Decoder, MatcherModel)>,
+    all: Vec<Ready>,
     /// By stream: which of `all`; empty if there is only one.
-    by_stream: Arc<[u8]>,
+    by_stream: Arc<[u16]>,
 }
 
 impl Prepared {
-    /// Prepares `model` for the decoders of `profile`. Those of `ready` are taken from there: they
-    /// were prepared for the same model and windows.
+    /// Prepares `models` for the decoders of `profile`. What `ready` has is taken from there: it was
+    /// prepared for models of the same run.
     ///
     /// # Errors
     ///
     /// As [`MatcherModel::of`], of the first decoder that is refused.
-    pub fn of(model: &Model, profile: &Profile, ready: Option<&Prepared>) -> Result<Prepared, ReadyError> {
-        let mut prepared = Prepared { all: Vec::new(), by_stream: Arc::default() };
-        let mut place = |decoder: Decoder| -> Result<u8, ReadyError> {
-            let all = &mut prepared.all;
-            let at = all.iter().position(|(known, _)| *known == decoder);
-            if at.is_none() {
-                let known = ready.and_then(|ready| ready.all.iter().find(|(known, _)| *known == decoder));
-                let matching = match known {
-                    Some((_, matching)) => matching.clone(),
-                    None => MatcherModel::of(model, decoder, profile.predecoder, profile.window)?,
-                };
-                all.push((decoder, matching));
+    ///
+    /// # Panics
+    ///
+    /// If `profile` or `models` name a stream that the profile does not have.
+    pub fn of(models: &Models, profile: &Profile, ready: &[&Prepared]) -> Result<Prepared, ReadyError> {
+        let mut all: Vec<Ready> = Vec::new();
+        let mut place = |decoder: Decoder, of: &NumberedModel| -> Result<u16, ReadyError> {
+            let is_it = |ready: &&Ready| (ready.decoder, ready.model) == (decoder, of.number);
+            if let Some(at) = all.iter().position(|ready| is_it(&ready)) {
+                return Ok(at as u16);
             }
-            Ok(at.unwrap_or(all.len() - 1) as u8)
+            let known = ready.iter().find_map(|ready| ready.all.iter().find(is_it));
+            let matching = match known {
+                Some(known) => known.matching.clone(),
+                None => MatcherModel::of(&of.model, decoder, profile.predecoder, profile.window)?,
+            };
+            all.push(Ready { decoder, model: of.number, matching });
+            Ok((all.len() - 1) as u16)
         };
-        place(profile.decoder)?;
+        place(profile.decoder, &models.main)?;
         let mut by_stream = vec![0; profile.input.streams as usize];
-        for StreamDecoder { stream, decoder } in &profile.streams {
-            by_stream[*stream as usize] = place(*decoder)?;
+        let named = profile.streams.iter().map(|named| (named.stream, named.decoder));
+        let of_models = models.streams.keys().map(|stream| (*stream, profile.decoder));
+        // A stream with a decoder of its own has it with its model, too.
+        let each: BTreeMap<u32, Decoder> = of_models.chain(named).collect();
+        for (stream, decoder) in each {
+            by_stream[stream as usize] = place(decoder, models.at(stream))?;
         }
-        if prepared.all.len() > 1 {
-            prepared.by_stream = by_stream.into();
-        }
-        Ok(prepared)
+        let by_stream = if all.len() > 1 { by_stream.into() } else { Arc::default() };
+        Ok(Prepared { all, by_stream })
     }
 
     /// Prepares `model` for one decoder of all streams.
@@ -69,21 +126,21 @@ impl Prepared {
     /// One decoder of all streams, whose model is prepared.
     #[must_use]
     pub fn just(decoder: Decoder, matching: MatcherModel) -> Prepared {
-        Prepared { all: vec![(decoder, matching)], by_stream: Arc::default() }
+        Prepared { all: vec![Ready { decoder, model: 0, matching }], by_stream: Arc::default() }
     }
 
-    /// The model of the decoder of all streams that are not named.
+    /// What decodes the streams that are not named.
     #[must_use]
     pub fn main(&self) -> &MatcherModel {
-        &self.all[0].1
+        &self.all[0].matching
     }
 
     /// Builds a worker's matchers, of number `epoch`.
     #[must_use]
     pub fn matchers(&self, epoch: u64) -> Matchers {
-        let mut all = self.all.iter().map(|(decoder, model)| {
-            let (by, matcher) = (AnsweredBy::new(*decoder), model.matcher());
-            MatcherOf { matcher, by, model: model.clone() }
+        let mut all = self.all.iter().map(|Ready { decoder, model, matching }| {
+            let (by, matcher) = (AnsweredBy::new(*decoder, *model), matching.matcher());
+            MatcherOf { matcher, by, matching: matching.clone() }
         });
         let main = all.next().expect("there is a decoder of the streams that are not named");
         Matchers { main, others: all.collect(), by_stream: Arc::clone(&self.by_stream), epoch }
@@ -93,28 +150,35 @@ impl Prepared {
     /// Builds matchers to measure them.
     #[must_use]
     pub fn bytes(&self) -> (usize, usize) {
-        let shared = self.all.iter().map(|(_, model)| model.bytes()).sum();
-        (shared, self.all.iter().map(|(_, model)| model.matcher().bytes()).sum())
+        let shared = self.all.iter().map(|ready| ready.matching.bytes()).sum();
+        (shared, self.all.iter().map(|ready| ready.matching.matcher().bytes()).sum())
     }
 
     /// Names of the decoders, as reports show them.
     #[must_use]
     pub fn name(&self) -> String {
-        let mut name = self.main().name().to_owned();
-        for (at, (_, model)) in self.all.iter().enumerate().skip(1) {
-            let streams = self.by_stream.iter().filter(|of| usize::from(**of) == at).count();
-            name.push_str(&format!(", {} for {streams} of {} streams", model.name(), self.by_stream.len()));
+        let main = &self.all[0];
+        let mut name = main.matching.name().to_owned();
+        let mut others: Vec<Decoder> = Vec::new();
+        for ready in &self.all[1..] {
+            if ready.decoder == main.decoder || others.contains(&ready.decoder) {
+                continue;
+            }
+            others.push(ready.decoder);
+            let is_its = |of: &&u16| self.all[usize::from(**of)].decoder == ready.decoder;
+            let (streams, all) = (self.by_stream.iter().filter(is_its).count(), self.by_stream.len());
+            name.push_str(&format!(", {} for {streams} of {all} streams", ready.matching.name()));
         }
         name
     }
 }
 
-/// One worker's matcher of one decoder.
+/// One worker's matcher of one decoder and model.
 struct MatcherOf {
     matcher: Box<dyn Matcher>,
     by: AnsweredBy,
     /// For a matcher that a panic has left half-done.
-    model: MatcherModel,
+    matching: MatcherModel,
 }
 
 /// One worker's matchers.
@@ -122,7 +186,7 @@ pub struct Matchers {
     main: MatcherOf,
     others: Box<[MatcherOf]>,
     /// By stream: 0 for `main`, otherwise one more than the place in `others`; empty: all `main`.
-    by_stream: Arc<[u8]>,
+    by_stream: Arc<[u16]>,
     pub(super) epoch: u64,
 }
 
@@ -150,6 +214,6 @@ impl Matchers {
     /// Rebuilds the matcher for shots of `stream`.
     pub(super) fn renew(&mut self, stream: u32) {
         let found = self.at(stream);
-        found.matcher = found.model.matcher();
+        found.matcher = found.matching.matcher();
     }
 }

@@ -103,11 +103,11 @@ struct Rough<'a> {
 impl Decoder {
     /// Builds the role on its own thread.
     #[must_use]
-    pub fn new(parts: DecoderParts, worker: Worker<CallerBody>) -> Decoder {
+    pub fn new(mut parts: DecoderParts, worker: Worker<CallerBody>) -> Decoder {
         let geometry = parts.pipe.table.geometry();
         let observables = vec![0; geometry.observable_words as usize];
-        let windows = parts.carries.clone().and_then(|carries| WindowBench::new(parts.changes.main(), carries));
-        let (matchers, fits_line) = (parts.changes.first(), fits_line(geometry));
+        let ((prepared, matchers), fits_line) = (parts.changes.first(), fits_line(geometry));
+        let windows = parts.carries.clone().and_then(|carries| WindowBench::new(prepared.main(), carries));
         let bench = Bench { matchers, windows, parts, observables, fits_line };
         board::set(&bench.block().decoder_epoch, bench.matchers.epoch);
         Decoder { bench, worker, failed: 0 }

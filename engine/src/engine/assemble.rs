@@ -29,6 +29,7 @@ use crate::clock::Clock;
 use crate::code::Model;
 use crate::code::sampler::Sampler;
 use crate::code::shots::ShotSet;
+use crate::decode::changes::DecoderChanges;
 use crate::device::cuda::Context;
 use crate::feed::lane::LaneOut;
 use crate::feed::link::{Link, LinkParts, Linked};
@@ -108,7 +109,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let remote = reach(config.run_dir.as_deref(), &plan, &shared, &executor, &stop, &mut notes);
     header::write_notes(&board, &notes);
     board.publish();
-    let sink = config.sink.take().map(|sink| tap(sink, &mut silos, order(&config), &stop));
+    let sink = config.sink.take().map(|sink| tap(sink, &mut silos, order(&config), &common.decoders, &stop));
     let sink = sink.transpose().map_err(no_room("answers", &plan))?;
     let logging = logger.map(|(logger, log)| Ok((logger.spawn(stop.clone())?, log)));
     let (events, log) = logging.transpose().map_err(no_room("events", &plan))?.unzip();
@@ -222,7 +223,7 @@ fn common(
         joints: silo::tally(profile, &decoding.model),
         moves: Arc::new(moves),
         decoders: decoding.changes(),
-        decoding,
+        decoding: decoding.without_decoders(),
     })
 }
 
@@ -302,8 +303,8 @@ fn watch_neighbours(orders: SharedOrders, plan: &Plan, shared: &Shared) -> io::R
 /// The watch for errors whose frequency drifts, if the profile asks for it.
 fn watch_drift(silos: &mut [Silo], plan: &Plan, shared: &Shared, common: &Common) -> Option<DriftWatch> {
     let samples: Vec<SampleReader> = silos.iter_mut().filter_map(|silo| silo.samples.take()).collect();
-    let (board, clock, model) = (Arc::clone(&shared.board), shared.clock.clone(), Arc::clone(&common.decoding.model));
-    (!samples.is_empty()).then(|| DriftWatch { board, clock, model, samples, cold_cores: plan.cold_cores.clone() })
+    let (board, clock, decoders) = (Arc::clone(&shared.board), shared.clock.clone(), common.decoders.clone());
+    (!samples.is_empty()).then(|| DriftWatch { board, clock, decoders, samples, cold_cores: plan.cold_cores.clone() })
 }
 
 /// Opens the control socket of a run; a failure becomes a note.
@@ -369,10 +370,11 @@ fn tap(
     sink: AnswerSink,
     silos: &mut [Silo],
     order: InputOrder,
+    decoders: &DecoderChanges,
     stop: &cold::Stop,
 ) -> io::Result<Receiver<Result<(), String>>> {
     let taps = silos.iter_mut().flat_map(|silo| silo.answers.drain(..)).collect();
-    cold::spawn_sink(sink, taps, order, stop.clone())
+    cold::spawn_sink(sink, taps, order, decoders.clone(), stop.clone())
 }
 
 fn on_allocation(config: &Config) -> OnAllocation {

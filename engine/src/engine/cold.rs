@@ -5,6 +5,7 @@
 //! joined at the end of a drain; a reader blocked in its input stays until the process ends.
 
 use super::{Input, ReadShot};
+use crate::decode::changes::DecoderChanges;
 use crate::feed::order::InputOrder;
 use crate::feed::stage::{Ending, StageFill};
 use crate::pipe::{Answer, home};
@@ -63,16 +64,26 @@ pub(super) fn spawn_sink(
     mut sink: AnswerSink,
     mut taps: Vec<broadcast::Reader<Answer>>,
     order: InputOrder,
+    decoders: DecoderChanges,
     stop: Stop,
 ) -> io::Result<Receiver<Result<(), String>>> {
     let (sender, receiver) = channel();
+    // Hashes of the models by number, as far as answers have come by them.
+    let mut hashes = Vec::new();
     spawn("answers", move || {
         loop {
             // The flag is read first: answers pushed before it was raised are then taken below.
             let stopped = stop.is_stopped();
             let mut taken = 0;
             for tap in &mut taps {
-                taken += tap.drain(BATCH, |answer| sink.accept(&record(&answer, &order)));
+                taken += tap.drain(BATCH, |answer| {
+                    let model = answer.by.model();
+                    while hashes.len() <= usize::from(model) {
+                        let known = decoders.known(hashes.len() as u16);
+                        hashes.push(known.map_or(0, |known| known.hash));
+                    }
+                    sink.accept(&record(&answer, &order, hashes[usize::from(model)]));
+                });
             }
             if taken == 0 {
                 if stopped {
@@ -87,13 +98,14 @@ pub(super) fn spawn_sink(
     Ok(receiver)
 }
 
-fn record(answer: &Answer, order: &InputOrder) -> AnswerRecord {
+fn record(answer: &Answer, order: &InputOrder, model: u64) -> AnswerRecord {
     AnswerRecord {
         index: order.index(answer.stream, answer.sequence),
         stream: answer.stream,
         sequence: answer.reply_to.sequence,
         error: answer.error.map_or(0, |code| code as u16),
         decoder: answer.by.decoder().filter(|_| answer.error.is_none()).map(Decoder::name),
+        model,
         latency_ns: answer.latency_ns,
         observables: answer.observables,
     }

@@ -18,8 +18,9 @@ mod input_spec;
 use super::actor::{Actor, Kind};
 use super::drilling::{DrillRefused, LiveDrill};
 use super::logger::{self, LogEntry};
+use super::model_file;
 use super::reply::{Accepted, Done};
-use super::steer::{ApplyError, SharedSteering};
+use super::steer::{ApplyError, SharedSteering, Steering};
 use super::{NoteError, Requests};
 use crate::arbiter::page::Authority;
 use crate::board;
@@ -67,6 +68,14 @@ pub enum Command {
     Decoder {
         /// Its name, as on a command line.
         decoder: String,
+        /// The stream; none: all streams.
+        stream: Option<u32>,
+    },
+    /// Decode by another error model of the same widths.
+    Model {
+        /// Its file, an absolute path or relative to the directory in which the process was started, or
+        /// the name of a bundled model; none: take the last change of models back.
+        file: Option<String>,
         /// The stream; none: all streams.
         stream: Option<u32>,
     },
@@ -140,6 +149,9 @@ impl fmt::Display for Command {
             Command::Rate { .. } => f.write_str("another rate"),
             Command::Decoder { decoder, stream: None } => write!(f, "decoder {decoder}"),
             Command::Decoder { decoder, stream: Some(stream) } => write!(f, "decoder {decoder} for stream {stream}"),
+            Command::Model { file: None, .. } => f.write_str("model undo"),
+            Command::Model { file: Some(file), stream: None } => write!(f, "model {file}"),
+            Command::Model { file: Some(file), stream: Some(stream) } => write!(f, "model {file} for stream {stream}"),
             Command::Drain => f.write_str("drain"),
             Command::Stop => f.write_str("stop"),
             Command::Acknowledge { .. } => f.write_str("acknowledgement of alarms"),
@@ -184,6 +196,9 @@ pub enum Refused {
     /// The note cannot be recorded.
     #[error(transparent)]
     Note(#[from] NoteError),
+    /// The error model cannot be read.
+    #[error("{0}")]
+    Model(String),
     /// There is no decoder of this name.
     #[error("there is no decoder {found:?}; name matching, correlated, union-find or lookup")]
     NoDecoder {
@@ -275,12 +290,8 @@ impl Executor {
                 let done = Done::Rate { hz, from: format!("{before:?}") };
                 (Accepted::Done(done), format!("rate {before:?} to {rate:?}"))
             }
-            Command::Decoder { decoder, stream } => {
-                let (profile, change) = prepared.expect("prepared above");
-                let epoch = steering.set_decoders(&profile, change)?;
-                let of = stream.map_or_else(|| "all streams".to_owned(), |stream| format!("stream {stream}"));
-                let what = format!("decoder {decoder} for {of}, epoch {epoch},");
-                (Accepted::Decoder { decoder, stream, epoch }, what)
+            Command::Decoder { .. } | Command::Model { .. } => {
+                change_decoding(&mut steering, command, prepared.expect("prepared above"))?
             }
             Command::Drain => {
                 self.requests.ask(Requests::DRAINED);
@@ -318,8 +329,8 @@ impl Executor {
         Ok(accepted)
     }
 
-    /// Prepares the decoders that `command` asks for, directly or by the profile that it names, and
-    /// returns them with the profile that they are for; `None`: those in force stay.
+    /// Prepares the decoders or models that `command` asks for, directly or by the profile that it
+    /// names, and returns them with the profile that they are for; `None`: those in force stay.
     fn prepared(&self, command: &Command, loaded: Option<&Profile>) -> Result<Option<(Profile, Change)>, Refused> {
         let other = match (command, loaded) {
             (Command::Decoder { decoder, stream }, _) => {
@@ -330,8 +341,17 @@ impl Executor {
             (_, Some(profile)) => self.steering.lock().other_decoders(profile),
             _ => None,
         };
+        if let Command::Model { file, stream } = command {
+            let named = file.as_deref().map(model_file::read).transpose().map_err(Refused::Model)?;
+            let (profile, changes) = self.steering.lock().decoders();
+            let change = match named {
+                Some(named) => changes.prepare_model(&profile, &named, *stream),
+                None => changes.prepare_models_before(&profile),
+            };
+            return Ok(Some((profile, change.map_err(ApplyError::from)?)));
+        }
         let Some((profile, changes)) = other else { return Ok(None) };
-        let change = changes.prepare(&profile).map_err(ApplyError::from)?;
+        let change = changes.prepare(&profile, None).map_err(ApplyError::from)?;
         Ok(Some((profile, change)))
     }
 
@@ -349,6 +369,30 @@ impl Executor {
                 Ok((profile, origin.name()))
             }
         }
+    }
+}
+
+/// Puts the decoder or model that `command` names into force; the text for the actions log.
+fn change_decoding(
+    steering: &mut Steering,
+    command: Command,
+    (profile, change): (Profile, Change),
+) -> Result<(Accepted, String), ApplyError> {
+    let epoch = steering.set_decoders(&profile, change)?;
+    let of = |stream: Option<u32>| stream.map_or_else(|| "all streams".to_owned(), |stream| format!("stream {stream}"));
+    match command {
+        Command::Decoder { decoder, stream } => {
+            let what = format!("decoder {decoder} for {}, epoch {epoch},", of(stream));
+            Ok((Accepted::Decoder { decoder, stream, epoch }, what))
+        }
+        Command::Model { file, stream } => {
+            let (main, streams) = steering.decoders().1.models();
+            let known = streams.into_iter().find(|(named, _)| Some(*named) == stream).map_or(main, |(_, known)| known);
+            let (hash, back) = (known.hash_text(), if file.is_none() { ", taken back" } else { "" });
+            let what = format!("model {} ({hash}) for {}{back}, epoch {epoch},", known.name, of(stream));
+            Ok((Accepted::Model { path: known.name, hash, stream, epoch }, what))
+        }
+        _ => unreachable!("the caller passes these two"),
     }
 }
 

@@ -6,7 +6,7 @@
 //! join it.
 
 use super::cold::{self, Stop};
-use super::drift::Counted;
+use super::drift::StreamCounts;
 use super::neighbours::Watching;
 use super::placement_thread::Placing;
 use super::remote;
@@ -60,7 +60,7 @@ pub(super) struct ColdSide {
     pub(super) events: Option<Receiver<Result<(), String>>>,
     pub(super) recorder: Option<Receiver<()>>,
     pub(super) input_error: Option<Receiver<Option<String>>>,
-    pub(super) counted: Option<Receiver<Counted>>,
+    pub(super) counted: Option<Receiver<Vec<StreamCounts>>>,
     pub(super) environment: Option<Receiver<EnvironmentResult>>,
     pub(super) neighbours: Option<Watching>,
     pub(super) placing: Option<Placing>,
@@ -128,7 +128,7 @@ impl Control {
             let input_error = cold.input_error.and_then(|reader| finish_input(&reader, ended_by));
             let limit = Duration::from_nanos(LEAVE_LIMIT.0);
             let environment = cold.environment.and_then(|report| report.recv_timeout(limit).ok());
-            let counted = cold.counted.and_then(|counted| counted.recv_timeout(limit).ok());
+            let counted = cold.counted.and_then(|counted| counted.recv_timeout(limit).ok()).unwrap_or_default();
             let ended_by = match (ended_by, &input_error) {
                 (EndedBy::Input, Some(_)) => EndedBy::Fault,
                 (by, _) => by,

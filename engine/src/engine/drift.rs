@@ -1,7 +1,7 @@
 //! The cold thread that watches the streams for errors whose frequency drifts from the model's.
 //!
 //! Owns the reading ends of the feeds' samples, the counts of each stream that has sent shots, and the
-//! words of their drift on the board. Runs on a cold thread, confined to cold cores. Bounds: at most
+//! words of their drift on the board. A stream that gets another model is counted anew. Runs on a cold thread, confined to cold cores. Bounds: at most
 //! the samples of [`NOTHING`] at a time, so about 100,000 shots a second and silo; a stream's counts.
 
 use super::cold::{self, Stop};
@@ -10,10 +10,12 @@ use crate::clock::Clock;
 use crate::code::Model;
 use crate::code::drift::{BLOCK, Drift, Drifted, SHOTS_MAX};
 use crate::code::pairs::PairCounts;
+use crate::decode::changes::DecoderChanges;
+use crate::decode::prepared::{Models, NumberedModel};
 use crate::feed::samples::SampleReader;
 use crate::host::pin;
 use crate::units::Ticks;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -27,32 +29,26 @@ const NOTHING: Duration = Duration::from_millis(20);
 pub struct StreamCounts {
     /// The stream.
     pub stream: u32,
+    /// The model that it is decoded by, and compared with.
+    pub model: Arc<Model>,
     /// The error that differs most from the model, if one does at the end.
     pub drifted: Option<Drifted>,
     /// Since it differs; otherwise since the start.
     pub counts: PairCounts,
 }
 
-/// What was counted of all streams.
-#[derive(Clone, Debug)]
-pub struct Counted {
-    /// The model that they were compared with.
-    pub model: Arc<Model>,
-    /// Streams that sent shots.
-    pub streams: Vec<StreamCounts>,
-}
-
 /// Parts of the engine that the thread needs.
 pub(super) struct DriftWatch {
     pub(super) board: Arc<Board>,
     pub(super) clock: Clock,
-    pub(super) model: Arc<Model>,
+    pub(super) decoders: DecoderChanges,
     pub(super) samples: Vec<SampleReader>,
     pub(super) cold_cores: Vec<u32>,
 }
 
 /// One stream.
 struct Watched {
+    of: NumberedModel,
     drift: Drift,
     /// Shots.
     counted: u64,
@@ -66,7 +62,7 @@ struct Watched {
 impl DriftWatch {
     /// Starts the thread, which ends once it is stopped and has read all samples. The receiver
     /// yields what it counted.
-    pub(super) fn spawn(self, stop: Stop) -> io::Result<Receiver<Counted>> {
+    pub(super) fn spawn(self, stop: Stop) -> io::Result<Receiver<Vec<StreamCounts>>> {
         let (sender, receiver) = channel();
         cold::spawn("drift", move || {
             // Keeps off the hot cores; if the system refuses, the scheduler decides.
@@ -76,17 +72,23 @@ impl DriftWatch {
         Ok(receiver)
     }
 
-    fn run(mut self, stop: &Stop) -> Counted {
-        let fresh = Drift::new(&self.model);
+    fn run(mut self, stop: &Stop) -> Vec<StreamCounts> {
         let mut streams: Vec<Option<Watched>> = (0..self.board.shape().streams).map(|_| None).collect();
+        let (mut epoch, mut models) = (self.decoders.epoch(), self.decoders.models_in_force());
+        let mut fresh = BTreeMap::new();
         loop {
             // Read first: samples that were handed over before it was raised are then taken below.
             let is_last = stop.is_stopped();
+            if self.decoders.epoch() != epoch {
+                (epoch, models) = (self.decoders.epoch(), self.decoders.models_in_force());
+                self.forget_other_models(&mut streams, &models);
+                fresh.clear();
+            }
             let now = self.clock.ticks();
             for samples in &mut self.samples {
                 while samples.read(|stream, shot| {
                     let Some(place) = streams.get_mut(stream as usize) else { return };
-                    let watched = place.get_or_insert_with(|| Watched::new(&fresh, now));
+                    let watched = place.get_or_insert_with(|| Watched::new(models.at(stream), &mut fresh, now));
                     if watched.observe(shot, now) {
                         watched.publish(&self.board, stream);
                     }
@@ -97,14 +99,24 @@ impl DriftWatch {
             }
             cold::sleep(NOTHING);
         }
-        let streams = (0..).zip(streams).filter_map(|(stream, watched)| Some(watched?.counted(stream))).collect();
-        Counted { model: self.model, streams }
+        (0..).zip(streams).filter_map(|(stream, watched)| Some(watched?.counted(stream))).collect()
+    }
+
+    /// Forgets what was counted of streams that now have another model.
+    fn forget_other_models(&self, streams: &mut [Option<Watched>], models: &Models) {
+        for (stream, place) in (0..).zip(streams) {
+            if place.take_if(|watched| watched.of.number != models.at(stream).number).is_some() {
+                board::set(&self.board.stream_feed(stream as usize).drifted, 0);
+            }
+        }
     }
 }
 
 impl Watched {
-    fn new(fresh: &Drift, now: Ticks) -> Watched {
-        Watched { drift: fresh.clone(), counted: 0, completed: VecDeque::new(), began: now, verdict: None }
+    /// Nothing is counted yet; `fresh` has what models predict, by their numbers.
+    fn new(of: &NumberedModel, fresh: &mut BTreeMap<u16, Drift>, now: Ticks) -> Watched {
+        let drift = fresh.entry(of.number).or_insert_with(|| Drift::new(&of.model)).clone();
+        Watched { of: of.clone(), drift, counted: 0, completed: VecDeque::new(), began: now, verdict: None }
     }
 
     /// Counts a shot. Returns whether there is a verdict.
@@ -134,6 +146,6 @@ impl Watched {
 
     fn counted(self, stream: u32) -> StreamCounts {
         let counts = self.drift.newest(self.verdict.map_or(u64::MAX, |verdict| verdict.shots));
-        StreamCounts { stream, drifted: self.verdict, counts }
+        StreamCounts { stream, model: self.of.model, drifted: self.verdict, counts }
     }
 }

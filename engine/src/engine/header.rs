@@ -1,7 +1,7 @@
 //! The run's facts on the board: written at Init, and by the cold threads when a fact changes.
 
-use super::Config;
 use super::orders::Orders;
+use super::{Config, Input};
 use crate::board::layout::{NOTES_MAX, ROLES_MAX};
 use crate::board::{self, Board};
 use crate::clock::Clock;
@@ -21,19 +21,32 @@ pub(super) fn write(board: &Board, clock: &Clock, config: &Config, common: &Comm
     header.version.write(env!("CARGO_PKG_VERSION"));
     header.label.write(&config.label);
     header.input.write(&config.input.words());
+    common.decoders.name_first(match &config.input {
+        Input::Sampler { name, .. } => name,
+        Input::Replay { .. } | Input::Stream { .. } | Input::Live { .. } => config.profile.input.source.model(),
+    });
     write_decoders(board, &common.decoders);
     header.predecoder.write(predecoder_name(config.profile.predecoder));
     header.device.write(&device_name(&config.profile.device));
     write_limits(board, &config.profile.limits);
 }
 
-/// Writes the decoders in force.
+/// Writes the decoders and models in force.
 pub(super) fn write_decoders(board: &Board, decoders: &DecoderChanges) {
     let (header, in_force) = (board.header(), decoders.in_force());
     header.decoder.write(&in_force.name());
     let (shared, worker) = in_force.bytes();
     board::set(&header.decoder_shared_bytes, shared as u64);
     board::set(&header.decoder_worker_bytes, worker as u64);
+    let (main, streams) = decoders.models();
+    let named = streams.iter().map(|(stream, model)| format!(", {} for stream {stream}", model.name));
+    header.model.write(&format!("{}{}", main.name, named.collect::<String>()));
+    board::set(&header.model_hash, main.hash);
+    for stream in 0..board.shape().streams {
+        let own = streams.iter().find(|(of, _)| *of == stream);
+        let hash = own.map_or(main.hash, |(_, model)| model.hash);
+        board::set(&board.stream_harvest(stream as usize).model_hash, hash);
+    }
     board::set(&header.decoder_epoch_requested, decoders.epoch());
 }
 

@@ -4,19 +4,24 @@
 //! thread that waits, and makes the [`Done`] for the requester. Bounds: [`SETTLE_LIMIT`] for the
 //! hot threads, [`INPUT_LIMIT`] for another input to be read and checked. Never waits.
 
+mod acknowledged;
+
 use super::drilling::Drilled;
 use super::steer::Switched;
 use crate::board::snapshot::{AlarmView, Snapshot};
-use crate::board::{self, Board, RoleBlock};
+use crate::board::{self, Board};
 use crate::clock::Clock;
 use crate::profile::Change;
-use crate::roles::{RoleKind, SiloState};
+use crate::roles::SiloState;
 use crate::silo::SiloCommand;
-use crate::units::{Nanos, Ticks};
-use pinwheel_edge::spin::{Phase, SpinOrder};
+use crate::units::Nanos;
+use pinwheel_edge::spin::Phase;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::mpsc::{Receiver, TryRecvError};
+
+pub use acknowledged::{Acknowledged, WorkerAcknowledged};
+use acknowledged::{acknowledgements, change_of_workers, workers_acknowledged};
 
 /// A command is in force for all roles of a thread after this many of its frames.
 const FRAMES: u64 = 2;
@@ -45,6 +50,17 @@ pub enum Accepted {
     Decoder {
         /// Its name.
         decoder: String,
+        /// The stream; `None`: all streams.
+        stream: Option<u32>,
+        /// Epoch of the change.
+        epoch: u64,
+    },
+    /// Another error model is in force; each decode worker acknowledges it.
+    Model {
+        /// Its file, or the name of a bundled model.
+        path: String,
+        /// Its hash.
+        hash: String,
         /// The stream; `None`: all streams.
         stream: Option<u32>,
         /// Epoch of the change.
@@ -126,6 +142,25 @@ pub enum Done {
     Decoder {
         /// Its name.
         decoder: String,
+        /// The stream; none: all streams.
+        stream: Option<u32>,
+        /// Epoch of the change.
+        epoch: u64,
+        /// Acknowledgement of each decode worker.
+        workers: Vec<WorkerAcknowledged>,
+        /// Whether all workers have acknowledged.
+        acknowledged: bool,
+        /// Longest time between two shots that a worker spent on the change.
+        pause_ns: u64,
+        /// Time waited for the acknowledgements, milliseconds.
+        waited_ms: u64,
+    },
+    /// An error model was changed.
+    Model {
+        /// Its file, or the name of a bundled model.
+        path: String,
+        /// Its hash, 16 hexadecimal digits.
+        hash: String,
         /// The stream; none: all streams.
         stream: Option<u32>,
         /// Epoch of the change.
@@ -230,6 +265,7 @@ impl Done {
         match self {
             Done::Profile { acknowledged, .. }
             | Done::Decoder { acknowledged, .. }
+            | Done::Model { acknowledged, .. }
             | Done::Feed { acknowledged, .. }
             | Done::End { acknowledged, .. }
             | Done::Silo { acknowledged, .. }
@@ -266,6 +302,14 @@ impl fmt::Display for Done {
                 let (count, all) = (workers.iter().filter(|worker| worker.acknowledged).count(), workers.len());
                 let of = stream.map_or_else(|| "all streams".to_owned(), |stream| format!("stream {stream}"));
                 write!(f, "decoder {decoder} for {of}: acknowledged by {count} of {all} workers, pause {pause_ns} ns")
+            }
+            Done::Model { path, hash, stream, workers, pause_ns, .. } => {
+                let (count, all) = (workers.iter().filter(|worker| worker.acknowledged).count(), workers.len());
+                let of = stream.map_or_else(|| "all streams".to_owned(), |stream| format!("stream {stream}"));
+                write!(
+                    f,
+                    "model {path} ({hash}) for {of}: acknowledged by {count} of {all} workers, pause {pause_ns} ns"
+                )
             }
             Done::Rate { hz: Some(hz), from } => write!(f, "rate {hz}/s, before {from}"),
             Done::Rate { hz: None, from } => write!(f, "rate max, as fast as slots come free, before {from}"),
@@ -312,36 +356,6 @@ pub struct Status {
     pub run_dir: Option<String>,
 }
 
-/// Acknowledgement of a hot thread.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Acknowledged {
-    /// Name of the thread.
-    pub name: String,
-    /// Its spin policy.
-    pub policy: String,
-    /// Its epoch.
-    pub epoch: u64,
-    /// Whether this is the requested epoch or a later one.
-    pub acknowledged: bool,
-    /// Why it does not run the profile's policy.
-    pub refusal: Option<String>,
-}
-
-/// Acknowledgement of a decode worker.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WorkerAcknowledged {
-    /// Its silo.
-    pub silo: u32,
-    /// Its number in the silo.
-    pub worker: u32,
-    /// Epoch of the decoders that it uses.
-    pub epoch: u64,
-    /// Whether this is the requested epoch or a later one.
-    pub acknowledged: bool,
-    /// Time between two shots that it spent on its last change.
-    pub pause_ns: u64,
-}
-
 impl Accepted {
     /// The feed of `board` is held or released, as of now.
     pub(super) fn feed(held: bool, board: &Board) -> Accepted {
@@ -375,15 +389,27 @@ impl Accepted {
                 })
             }
             Accepted::Decoder { decoder, stream, epoch } => {
-                let workers = workers_acknowledged(board, clock, *epoch);
-                let acknowledged = workers.iter().all(|worker| worker.acknowledged);
+                let (workers, acknowledged, pause_ns) = change_of_workers(board, clock, *epoch);
                 (acknowledged || is_late).then(|| Done::Decoder {
                     decoder: decoder.clone(),
                     stream: *stream,
                     epoch: *epoch,
-                    pause_ns: workers.iter().map(|worker| worker.pause_ns).max().unwrap_or(0),
                     workers,
                     acknowledged,
+                    pause_ns,
+                    waited_ms: waited.0 / 1_000_000,
+                })
+            }
+            Accepted::Model { path, hash, stream, epoch } => {
+                let (workers, acknowledged, pause_ns) = change_of_workers(board, clock, *epoch);
+                (acknowledged || is_late).then(|| Done::Model {
+                    path: path.clone(),
+                    hash: hash.clone(),
+                    stream: *stream,
+                    epoch: *epoch,
+                    workers,
+                    acknowledged,
+                    pause_ns,
                     waited_ms: waited.0 / 1_000_000,
                 })
             }
@@ -439,44 +465,6 @@ impl Accepted {
 /// Number of frames of each thread.
 fn frames(board: &Board) -> Vec<u64> {
     (0..board.shape().threads as usize).map(|thread| board::get(&board.thread(thread).frames)).collect()
-}
-
-fn acknowledgements(board: &Board, epoch: u64) -> Vec<Acknowledged> {
-    let acknowledged = |thread: usize| {
-        let block = board.thread(thread);
-        let order = SpinOrder::unpack(board::get(&block.policy_acknowledged));
-        let refusal = block.refusal.read();
-        Acknowledged {
-            name: block.name.read(),
-            policy: order.policy.name().to_owned(),
-            epoch: order.epoch,
-            acknowledged: order.epoch >= epoch,
-            refusal: (!refusal.is_empty()).then_some(refusal),
-        }
-    };
-    (0..board.shape().threads as usize).map(acknowledged).collect()
-}
-
-/// The decode workers that run.
-fn workers_acknowledged(board: &Board, clock: &Clock, epoch: u64) -> Vec<WorkerAcknowledged> {
-    let threads = (0..board.shape().threads as usize).map(|thread| board.thread(thread));
-    let roles = threads.flat_map(|thread| {
-        let count = (board::get(&thread.roles_count) as usize).min(thread.roles.len());
-        thread.roles[..count].iter()
-    });
-    let of_worker = roles.filter(|role| {
-        let is_decode = board::get(&role.identity) & 0xff == RoleKind::Decode as u64;
-        is_decode && board::get(&role.died) == 0
-    });
-    let acknowledged = |role: &RoleBlock| {
-        let identity = board::get(&role.identity);
-        let (silo, worker) = ((identity >> 8) as u32, (identity >> 40) as u32);
-        let block = board.decode(silo as usize, worker as usize);
-        let found = board::get(&block.decoder_epoch);
-        let pause_ns = clock.rate().nanos(Ticks(board::get(&block.decoder_change_ticks))).0;
-        WorkerAcknowledged { silo, worker, epoch: found, acknowledged: found >= epoch, pause_ns }
-    };
-    of_worker.map(acknowledged).collect()
 }
 
 /// Numbers of submitted and answered shots, over all silos.

@@ -6,6 +6,8 @@
 //! of one command. Never restarts a thread, never touches a shot, never waits for one. Each action
 //! is an event of the run and a line on the board, with its actor.
 
+mod decoders;
+
 use super::actor::Actor;
 use super::drilling::{DrillRefused, Drilled, Drilling, Ended, LiveDrill};
 use super::logger::LogEntry;
@@ -19,7 +21,7 @@ use crate::decode::prepared::Prepared;
 use crate::fault::EventCode;
 use crate::hot::drill_role::DrillCommand;
 use crate::hot::{Flow, Settings};
-use crate::profile::{self, Decoder, OnHangup, Profile, Rate, StreamDecoder, Window};
+use crate::profile::{self, OnHangup, Profile, Rate};
 use crate::stall::AlarmRequest;
 use crate::units::{Nanos, Ticks};
 use pinwheel_edge::spin::Phase;
@@ -213,48 +215,6 @@ impl Steering {
         &self.handles.board
     }
 
-    /// The profile in force with the decoders of `next`, and changes of the decoders in force; `None`
-    /// if they are the same, or decode windows, which keep theirs.
-    pub(super) fn other_decoders(&self, next: &Profile) -> Option<(Profile, DecoderChanges)> {
-        let (now, wanted) = (&*self.profile, (next.decoder, &next.streams));
-        let applies = now.window == Window::None && wanted != (now.decoder, &now.streams);
-        applies.then(|| {
-            let profile = Profile { decoder: next.decoder, streams: next.streams.clone(), ..now.clone() };
-            (profile, self.handles.decoders.clone())
-        })
-    }
-
-    /// The profile in force with `decoder` for `stream`, or for all streams, and changes of the
-    /// decoders in force.
-    pub(super) fn with_decoder(&self, decoder: Decoder, stream: Option<u32>) -> (Profile, DecoderChanges) {
-        let mut profile = (*self.profile).clone();
-        match stream {
-            None => {
-                profile.streams.clear();
-                profile.decoder = decoder;
-            }
-            Some(stream) => {
-                profile.streams.retain(|named| named.stream != stream);
-                profile.streams.push(StreamDecoder { stream, decoder });
-                profile.streams.sort_by_key(|named| named.stream);
-            }
-        }
-        (profile, self.handles.decoders.clone())
-    }
-
-    /// Decodes by `change`, which was made for `profile`, until a profile with other decoders.
-    /// Returns its epoch.
-    pub(super) fn set_decoders(&mut self, profile: &Profile, change: Change) -> Result<u64, ApplyError> {
-        self.open()?;
-        let epoch = self.handles.decoders.begin(change)?;
-        let mut now = (*self.profile).clone();
-        now.decoder = profile.decoder;
-        now.streams.clone_from(&profile.streams);
-        self.profile = Arc::new(now);
-        header::write_decoders(&self.handles.board, &self.handles.decoders);
-        Ok(epoch)
-    }
-
     /// Applies the live fields of `next` as profile `name`; `lent`: only for this time. `change`:
     /// its decoders, if they are others.
     pub(super) fn switch(
@@ -352,8 +312,20 @@ impl Steering {
         if self.revert.as_ref().is_some_and(|revert| now >= revert.at)
             && let Some(revert) = self.revert.take()
         {
-            let change = self.other_decoders(&revert.profile).map(|(_, changes)| changes.build(revert.decoders));
-            match self.switch(&revert.name, &revert.profile, None, change) {
+            // Quick: what it decoded by is kept, unless the model has changed meanwhile.
+            let restored = self
+                .other_decoders(&revert.profile)
+                .map(|(profile, changes)| changes.prepare(&profile, Some(&revert.decoders)))
+                .transpose();
+            let (profile, change) = match restored {
+                Ok(change) => (revert.profile, change),
+                Err(refused) => {
+                    self.note_action(&Actor::timer(), &format!("profile {}: decoders stay: {refused}", revert.name));
+                    let Profile { decoder, streams, .. } = (*self.profile).clone();
+                    (Arc::new(Profile { decoder, streams, ..(*revert.profile).clone() }), None)
+                }
+            };
+            match self.switch(&revert.name, &profile, None, change) {
                 Ok(switched) => self.record(&Actor::timer(), &switched.words()),
                 // The engine drains: the profile in force stays to the end.
                 Err(_) => self.show(),

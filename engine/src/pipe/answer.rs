@@ -5,21 +5,38 @@ use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use pinwheel_edge::slot::table::ReplyTo;
 use pinwheel_edge::slot::word::ErrorCode;
 
-/// What gave an answer: a decoder. Travels with the answer as one number; 0 stands for none.
+/// Most error models of one run: their numbers travel with the answers.
+pub const MODELS_MAX: usize = 1 << (u16::BITS - DECODER_BITS);
+const DECODER_BITS: u32 = 4;
+
+/// What gave an answer: a decoder by an error model. Travels with the answer as one number; 0 stands
+/// for none.
+///
+/// ```text
+///  number of the model (12 bits) | number of the decoder + 1 (4 bits)
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AnsweredBy(pub u16);
 
 impl AnsweredBy {
-    /// This decoder.
+    /// This decoder by the model of this number.
     #[must_use]
-    pub const fn new(decoder: Decoder) -> AnsweredBy {
-        AnsweredBy(decoder as u16 + 1)
+    pub const fn new(decoder: Decoder, model: u16) -> AnsweredBy {
+        assert!((model as usize) < MODELS_MAX);
+        AnsweredBy(model << DECODER_BITS | (decoder as u16 + 1))
+    }
+
+    /// Number of the model.
+    #[must_use]
+    pub const fn model(self) -> u16 {
+        self.0 >> DECODER_BITS
     }
 
     /// The decoder; `None`: no decoder gave the answer.
     #[must_use]
     pub fn decoder(self) -> Option<Decoder> {
-        Decoder::ALL.get(usize::from(self.0).checked_sub(1)?).copied()
+        let number = self.0 & ((1 << DECODER_BITS) - 1);
+        Decoder::ALL.get(usize::from(number).checked_sub(1)?).copied()
     }
 }
 

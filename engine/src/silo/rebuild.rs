@@ -80,7 +80,7 @@ pub(super) fn rebuild(
         }
         let pipe = Pipe { jobs, health, ..silo.pipe.clone() };
         let by_rounds = profile.input.round_ns.is_some();
-        let carries = common.decoding.prepared.main().carries(pipe.jobs.len() as u32, pipe.streams, by_rounds);
+        let carries = common.decoders.in_force().main().carries(pipe.jobs.len() as u32, pipe.streams, by_rounds);
         let draws = Draws { faults: &profile.faults, silo: back, epoch };
         let states = &silo.states;
         // It begins without streams: they arrive by moves.

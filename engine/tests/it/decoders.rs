@@ -18,32 +18,56 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// Answers of each decoder to each shot.
+type Answers = [Vec<Vec<u64>>; Decoder::ALL.len()];
+
 /// A set of shots, and what each decoder by itself answers to each of them.
 struct Known {
     model: Arc<Model>,
     shots: Arc<ShotSet>,
-    by: [Vec<Vec<u64>>; Decoder::ALL.len()],
+    /// By the hash of the model.
+    by: BTreeMap<String, Answers>,
+}
+
+fn data(name: &str) -> Vec<u8> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("code/src/code/data");
+    std::fs::read(directory.join(format!("surf_z_d3_r3_p0.005.{name}"))).unwrap()
+}
+
+/// The model of the set with every third mechanism likelier than it was.
+fn drifted() -> String {
+    let text = String::from_utf8(data("dem")).unwrap();
+    let line = |(at, line): (usize, &str)| match line.strip_prefix("error(") {
+        Some(rest) if at % 3 == 0 => format!("error(0.2){}\n", &rest[rest.find(')').unwrap() + 1..]),
+        _ => format!("{line}\n"),
+    };
+    text.lines().enumerate().map(line).collect()
 }
 
 impl Known {
     fn new() -> Known {
-        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("code/src/code/data");
-        let read = |name: &str| std::fs::read(directory.join(format!("surf_z_d3_r3_p0.005.{name}"))).unwrap();
-        let model = Arc::new(Model::parse(&read("dem")).unwrap());
-        let shots = shots(&read("dets.b8"), model.detectors);
+        let model = Arc::new(Model::parse(&data("dem")).unwrap());
+        let shots = shots(&data("dets.b8"), model.detectors);
+        let mut known = Known { model: Arc::clone(&model), shots, by: BTreeMap::new() };
+        let answers = known.learn(&model);
+        let [matching, .., union_find, _] = answers;
+        assert_ne!(matching, union_find, "the set tells the two apart");
+        known
+    }
+
+    /// Adds what each decoder answers by `model`.
+    fn learn(&mut self, model: &Model) -> &Answers {
         let by = Decoder::ALL.map(|decoder| {
-            let prepared = MatcherModel::of(&model, decoder, Predecoder::None, Window::None).unwrap();
+            let prepared = MatcherModel::of(model, decoder, Predecoder::None, Window::None).unwrap();
             let mut matcher = prepared.matcher();
             let decode = |shot: &[u64]| {
                 let mut found = vec![0; model.observable_words()];
                 matcher.decode(shot, &mut found).unwrap();
                 found
             };
-            shots.iter().map(decode).collect()
+            self.shots.iter().map(decode).collect()
         });
-        let [matching, .., union_find, _] = &by;
-        assert_ne!(matching, union_find, "the set tells the two apart");
-        Known { model, shots, by }
+        self.by.entry(format!("{:016x}", model.hash())).or_insert(by)
     }
 
     /// The shots over and over, `count` times.
@@ -57,19 +81,19 @@ impl Known {
         Input::Stream { model: Arc::clone(&self.model), name: "known".into(), reader: Box::new(reader) }
     }
 
-    /// Compares each answer in `path` with what its decoder answers; returns how many each decoder gave
-    /// in each stream.
-    fn check(&self, path: &Path, streams: u64) -> BTreeMap<(u64, String), u64> {
-        let mut counts = BTreeMap::new();
+    /// Compares each answer in `path` with what its decoder answers by its model; returns how many each
+    /// decoder gave in each stream, and how many each model gave.
+    fn check(&self, path: &Path, streams: u64) -> (BTreeMap<(u64, String), u64>, BTreeMap<String, u64>) {
+        let (mut counts, mut models) = (BTreeMap::new(), BTreeMap::new());
         let text = std::fs::read_to_string(path).unwrap();
         for line in text.lines() {
             let answer: serde_json::Value = serde_json::from_str(line).unwrap();
             let number = |name: &str| answer[name].as_u64().unwrap();
             if answer["status"] != "ok" {
-                assert!(answer.get("decoder").is_none(), "{line}");
+                assert!(answer.get("decoder").is_none() && answer.get("model").is_none(), "{line}");
                 continue;
             }
-            let name = answer["decoder"].as_str().unwrap();
+            let (name, hash) = (answer["decoder"].as_str().unwrap(), answer["model"].as_str().unwrap());
             let decoder = Decoder::from_name(name).unwrap();
             let index = (number("seq") * streams + number("stream")) % self.shots.len() as u64;
             let mut found = vec![0; self.model.observable_words()];
@@ -77,10 +101,11 @@ impl Known {
                 let bit = bit.as_u64().unwrap();
                 found[(bit / 64) as usize] |= 1 << (bit % 64);
             }
-            assert_eq!(found, self.by[decoder as usize][index as usize], "{line}");
+            assert_eq!(found, self.by[hash][decoder as usize][index as usize], "{line}");
             *counts.entry((number("stream"), name.to_owned())).or_default() += 1;
+            *models.entry(hash.to_owned()).or_default() += 1;
         }
-        counts
+        (counts, models)
     }
 }
 
@@ -112,23 +137,45 @@ fn pause_ns(now: &Snapshot) -> u64 {
     workers.map(|worker| worker.decoder_change_ns).max().unwrap_or(0)
 }
 
-/// Runs `count` shots of `profile` while a decoder is changed every 10 ms, for all streams and for one
-/// in turn. Returns the changes and the longest pause seen.
-fn changed_every_10_ms(profile: &Profile, count: u64) -> (u64, u64) {
-    let (alone, known) = (alone(), Known::new());
-    let path = alone.file("answers.jsonl");
+/// What is changed every 10 ms.
+#[derive(Clone, Copy, PartialEq)]
+enum Changed {
+    Decoders,
+    Models,
+}
+
+/// The command of the `number`-th change.
+fn command(what: Changed, number: usize, drifted: &Path) -> Command {
+    let stream = [None, Some(1), None, Some(3), Some(0)][number % 5];
+    let file = Some(drifted.display().to_string());
+    match what {
+        Changed::Decoders => {
+            Command::Decoder { decoder: Decoder::ALL[number % Decoder::ALL.len()].name().to_owned(), stream }
+        }
+        // The first change is of the model; what it replaced comes back by each second one.
+        Changed::Models if number % 2 == 1 => Command::Model { file: None, stream: None },
+        Changed::Models => Command::Model { file, stream },
+    }
+}
+
+/// Runs `count` shots of `profile` while a decoder or the model is changed every 10 ms, for all streams
+/// and for one in turn. Returns the changes and the longest pause seen.
+fn changed_every_10_ms(profile: &Profile, what: Changed, count: u64) -> (u64, u64) {
+    let (alone, mut known) = (alone(), Known::new());
+    let (path, other) = (alone.file("answers.jsonl"), alone.file("drifted.dem"));
+    std::fs::write(&other, drifted()).unwrap();
+    let first = known.by.values().next().unwrap().clone();
+    assert_ne!(&first, known.learn(&Model::parse(drifted().as_bytes()).unwrap()), "the set tells the two apart");
     let mut config = config(profile, known.input(count), None);
     config.sink = Some(sink(profile, known.model.observables, None, Some(&path)));
     let engine = Engine::start(config).unwrap();
     let (mut changes, mut pause) = (0, 0);
     let from = Instant::now();
     while !engine.is_finished() {
-        let decoder = Decoder::ALL[changes as usize % Decoder::ALL.len()];
-        let stream = [None, Some(1), None, Some(3), Some(0)][changes as usize % 5];
-        match ask(&engine, decoder, stream) {
-            Ok(()) => changes += 1,
+        match execute(&engine, command(what, changes as usize, &other)) {
+            Ok(_) => changes += 1,
             // It drains.
-            Err(said) => assert!(said.contains("needs WARMUP or LIVE"), "{said}"),
+            Err(refused) => assert!(refused.to_string().contains("needs WARMUP or LIVE"), "{refused}"),
         }
         std::thread::park_timeout(Duration::from_millis(10));
         pause = pause.max(pause_ns(&engine.snapshot()));
@@ -145,11 +192,14 @@ fn changed_every_10_ms(profile: &Profile, count: u64) -> (u64, u64) {
     for thread in &outcome.snapshot.threads {
         assert_eq!(thread.memory.allocations, Some(0), "{}: {:?}", thread.name, thread.memory.first_site);
     }
-    let counts = known.check(&path, u64::from(profile.input.streams));
+    let (counts, models) = known.check(&path, u64::from(profile.input.streams));
     assert_counted(&outcome, &counts);
-    assert!(counts.len() > profile.input.streams as usize, "more than one decoder answered: {counts:?}");
+    match what {
+        Changed::Decoders => assert!(counts.len() > profile.input.streams as usize, "{counts:?}"),
+        Changed::Models => assert_eq!(models.len(), 2, "{models:?}"),
+    }
     eprintln!(
-        "{count} shots, {changes} changes, {} ms, longest pause {pause} ns, {} errors, {counts:?}",
+        "{count} shots, {changes} changes, {} ms, longest pause {pause} ns, {} errors, {counts:?}, {models:?}",
         outcome.elapsed_live_ns / 1_000_000,
         total(&outcome.snapshot, |c| c.errored)
     );
@@ -168,7 +218,7 @@ fn faulty(free_worker: FreeWorker) -> Profile {
 fn a_decoder_changed_every_10_ms_loses_nothing_and_each_answer_is_that_of_its_decoder() {
     let mut quick = profile();
     (quick.input.streams, quick.input.rate) = (4, Rate::Hz(20_000.0));
-    let (changes, _) = changed_every_10_ms(&quick, 20_000);
+    let (changes, _) = changed_every_10_ms(&quick, Changed::Decoders, 20_000);
     assert!(changes >= 3, "{changes}");
 }
 
@@ -176,14 +226,37 @@ fn a_decoder_changed_every_10_ms_loses_nothing_and_each_answer_is_that_of_its_de
 fn a_decoder_changed_every_10_ms_loses_nothing_under_all_faults() {
     let mut paced = faulty(FreeWorker::AfterCopy);
     paced.input.rate = Rate::Hz(20_000.0);
-    let (changes, _) = changed_every_10_ms(&paced, 20_000);
+    let (changes, _) = changed_every_10_ms(&paced, Changed::Decoders, 20_000);
     assert!(changes >= 3, "{changes}");
 }
 
 #[test]
 #[ignore = "a million shots, a minute on two cores"]
 fn a_decoder_changed_every_10_ms_loses_nothing_in_a_million_shots_with_faults() {
-    let (changes, _) = changed_every_10_ms(&faulty(FreeWorker::AfterDecode), 1_000_000);
+    let (changes, _) = changed_every_10_ms(&faulty(FreeWorker::AfterDecode), Changed::Decoders, 1_000_000);
+    assert!(changes >= 100, "{changes}");
+}
+
+#[test]
+fn a_model_changed_and_taken_back_every_10_ms_loses_nothing_and_each_answer_is_that_of_its_model() {
+    let mut quick = profile();
+    (quick.input.streams, quick.input.rate) = (4, Rate::Hz(20_000.0));
+    let (changes, _) = changed_every_10_ms(&quick, Changed::Models, 20_000);
+    assert!(changes >= 3, "{changes}");
+}
+
+#[test]
+fn a_model_changed_and_taken_back_every_10_ms_loses_nothing_under_all_faults() {
+    let mut paced = faulty(FreeWorker::AfterCopy);
+    paced.input.rate = Rate::Hz(20_000.0);
+    let (changes, _) = changed_every_10_ms(&paced, Changed::Models, 20_000);
+    assert!(changes >= 3, "{changes}");
+}
+
+#[test]
+#[ignore = "a million shots, half a minute on two cores"]
+fn a_model_changed_and_taken_back_every_10_ms_loses_nothing_in_a_million_shots_with_faults() {
+    let (changes, _) = changed_every_10_ms(&faulty(FreeWorker::AfterDecode), Changed::Models, 1_000_000);
     assert!(changes >= 100, "{changes}");
 }
 
@@ -200,12 +273,12 @@ fn streams_of_a_profile_have_decoders_of_their_own_in_every_silo() {
     config.sink = Some(sink(&profile, known.model.observables, None, Some(&path)));
     let outcome = run(config);
     assert_nothing_lost(&outcome);
-    let counts = known.check(&path, 5);
+    let (counts, _) = known.check(&path, 5);
     assert_counted(&outcome, &counts);
     let expected = [(0, "lookup"), (1, "matching"), (2, "matching"), (3, "union-find"), (4, "union-find")];
     assert_eq!(counts, expected.into_iter().map(|(stream, name)| ((stream, name.to_owned()), 1_000)).collect());
     let name = &outcome.snapshot.engine.decoder;
-    assert_eq!(name, "sparse-blossom, union-find for 2 of 5 streams, lookup for 1 of 5 streams");
+    assert_eq!(name, "sparse-blossom, lookup for 1 of 5 streams, union-find for 2 of 5 streams");
 }
 
 #[test]
@@ -309,6 +382,89 @@ fn a_silo_that_is_rebuilt_decodes_by_what_is_in_force() {
     assert_eq!(now.engine.decoder, "union-find");
     ask(&engine, Decoder::Correlated, None).unwrap();
     until(&engine, "acknowledgements", acknowledged);
+    engine.request_drain();
+    assert_nothing_lost(&end(engine));
+}
+
+#[test]
+fn a_model_that_cannot_be_used_is_refused_and_the_one_before_stays() {
+    let alone = alone();
+    let mut profile = profile();
+    profile.input.rate = Rate::Hz(2_000.0);
+    let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
+    let before = until(&engine, "an answer", |now| total(now, |c| c.answered) > 0).engine;
+    let refused = |file: Option<&Path>, stream: Option<u32>, why: &str| {
+        let command = Command::Model { file: file.map(|file| file.display().to_string()), stream };
+        let said = execute(&engine, command).map(drop).map_err(|refused| refused.to_string());
+        assert!(said.as_ref().is_err_and(|said| said.contains(why) && !said.contains('\n')), "{said:?}");
+    };
+    let written = |name: &str, text: &str| {
+        let path = alone.file(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let widths = format!("detector D{}\nlogical_observable L0\n", before.detectors - 1);
+    refused(None, None, "no change of the model to take back");
+    refused(Some(&alone.file("missing.dem")), None, "cannot be read");
+    refused(Some(&written("text.dem", "errr(0.1) D0\n")), None, "text.dem, line 1, column 1: found");
+    refused(
+        Some(Path::new("surface_d5")),
+        None,
+        "the shots of this run have 24 and 1; name a model of the same experiment",
+    );
+    let triple = written("triple.dem", &format!("error(0.1) D0 D1 D2\n{widths}"));
+    refused(Some(&triple), None, "with a part of 3 detectors, expected at most 2");
+    refused(Some(Path::new("surface_d3")), Some(4), "there is no stream 4; name one from 0 to 3");
+    let now = engine.snapshot().engine;
+    assert_eq!((now.decoder_epoch_requested, now.model_hash, &now.model), (1, before.model_hash, &before.model));
+    engine.request_drain();
+    assert_nothing_lost(&end(engine));
+}
+
+#[test]
+fn a_predecoder_and_windows_keep_the_model_of_the_start() {
+    let _alone = alone();
+    let window = Window::Some(WindowRounds { commit_rounds: 2, buffer_rounds: 2 });
+    for (predecoder, window, why) in
+        [(Predecoder::Local, Window::None, "predecodes its shots"), (Predecoder::None, window, "by windows")]
+    {
+        let mut profile = profile();
+        (profile.predecoder, profile.window, profile.input.rate) = (predecoder, window, Rate::Hz(500.0));
+        let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
+        until(&engine, "an answer", |now| total(now, |c| c.answered) > 0);
+        let refused = execute(&engine, Command::Model { file: Some("surface_d3".to_owned()), stream: None });
+        assert!(refused.is_err_and(|refused| refused.to_string().contains(why)));
+        engine.request_drain();
+        assert_nothing_lost(&end(engine));
+    }
+}
+
+#[test]
+fn the_board_names_the_models_in_force() {
+    let alone = alone();
+    let other = alone.file("drifted.dem");
+    std::fs::write(&other, drifted()).unwrap();
+    let hash = Model::parse(drifted().as_bytes()).unwrap().hash();
+    let mut profile = profile();
+    profile.input.rate = Rate::Hz(2_000.0);
+    let engine = Engine::start(config(&profile, Known::new().input(100_000), None)).unwrap();
+    let first = until(&engine, "an answer", |now| total(now, |c| c.answered) > 0).engine;
+    let change = |file: Option<&Path>, stream| {
+        let file = file.map(|file| file.display().to_string());
+        execute(&engine, Command::Model { file, stream }).unwrap();
+        until(&engine, "acknowledgements", acknowledged)
+    };
+    let hashes = |now: &Snapshot| now.streams.iter().map(|stream| stream.model_hash).collect::<Vec<_>>();
+    let one = change(Some(&other), Some(2));
+    assert_eq!(one.engine.model, format!("{}, {} for stream 2", first.model, other.display()));
+    assert_eq!(hashes(&one), [first.model_hash, first.model_hash, hash, first.model_hash]);
+    let all = change(Some(&other), None);
+    assert_eq!((&all.engine.model, all.engine.model_hash), (&other.display().to_string(), hash));
+    assert_eq!(hashes(&all), [hash; 4]);
+    assert_eq!(hashes(&change(None, None)), hashes(&one), "the last change is taken back");
+    // Another decoder keeps the models.
+    ask(&engine, Decoder::UnionFind, None).unwrap();
+    assert_eq!(hashes(&until(&engine, "acknowledgements", acknowledged)), hashes(&one));
     engine.request_drain();
     assert_nothing_lost(&end(engine));
 }

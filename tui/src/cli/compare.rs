@@ -281,7 +281,12 @@ fn inputs(one: &Side, other: &Side) -> Vec<Difference> {
             "silos",
             "ended_by",
         ];
-        names.into_iter().map(|name| (name.to_owned(), report.get(name).map_or_else(String::new, plain))).collect()
+        let named = |name: &str| (name.to_owned(), report.get(name).map_or_else(String::new, plain));
+        let model = report.get("model").map_or_else(String::new, |model| {
+            let part = |name: &str| model.get(name).map_or_else(String::new, plain);
+            format!("{} ({})", part("path"), part("hash"))
+        });
+        names.into_iter().map(named).chain([("model".to_owned(), model)]).collect()
     };
     differences(&facts(one), &facts(other))
 }

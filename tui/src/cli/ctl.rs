@@ -10,8 +10,8 @@ use super::engines::{self, RunningEngine};
 use super::refusal::Refusal;
 use super::say::{self, written};
 use super::values::{decoder, duration, rate_or_max};
-use crate::source::attach::absolute;
 use crate::source::attach::line::Wire;
+use crate::source::attach::{absolute, absolute_model};
 use clap::{Args as ClapArgs, Subcommand};
 use pinwheel_engine::board::follow::Follow;
 use pinwheel_engine::board::{self, OwnerState, Phase};
@@ -75,6 +75,20 @@ pub enum Verb {
         /// Only for this stream [default: all streams]
         #[arg(long, value_name = "N")]
         stream: Option<u32>,
+    },
+    /// Decode by another error model of the same widths: it is checked and compiled first, then each
+    /// decode worker changes between two shots. A model that cannot be used is refused, and the one
+    /// before stays
+    Model {
+        /// Detector error model: a file, or a bundled one by name
+        #[arg(value_name = "FILE", required_unless_present = "undo", conflicts_with = "undo")]
+        file: Option<String>,
+        /// Only for this stream [default: all streams]
+        #[arg(long, value_name = "N", conflicts_with = "undo")]
+        stream: Option<u32>,
+        /// Take the last change of models back
+        #[arg(long)]
+        undo: bool,
     },
     /// Stop the feed, let accepted shots finish, then end
     Drain,
@@ -262,6 +276,9 @@ fn command_of(verb: &Verb) -> Result<Command, Refusal> {
         Verb::Resume => Command::Resume,
         Verb::Rate { hz } => Command::Rate { hz: Some(*hz).filter(|hz| hz.is_finite()) },
         Verb::Decoder { decoder, stream } => Command::Decoder { decoder: decoder.name().to_owned(), stream: *stream },
+        Verb::Model { file, stream, .. } => {
+            Command::Model { file: file.as_deref().map(absolute_model), stream: *stream }
+        }
         Verb::Drain => Command::Drain,
         Verb::Stop => Command::Stop,
         Verb::Ack { number } => Command::Acknowledge { number: *number },
@@ -303,6 +320,9 @@ mod tests {
         let decoder = |stream| Ok(Command::Decoder { decoder: "union-find".to_owned(), stream });
         assert_eq!(parsed("ctl decoder union-find"), decoder(None));
         assert_eq!(parsed("ctl decoder union-find --stream 3"), decoder(Some(3)));
+        let model = |file: Option<&str>, stream| Ok(Command::Model { file: file.map(str::to_owned), stream });
+        assert_eq!(parsed("ctl model surface_d5 --stream 2"), model(Some("surface_d5"), Some(2)));
+        assert_eq!(parsed("ctl model --undo"), model(None, None));
         assert_eq!(parsed("ctl ack"), Ok(Command::Acknowledge { number: 0 }));
         assert_eq!(parsed("ctl ack 7"), Ok(Command::Acknowledge { number: 7 }));
         assert_eq!(parsed("ctl silo kill 1"), Ok(Command::Silo { silo: 1, command: SiloCommand::Kill }));
@@ -329,6 +349,9 @@ mod tests {
             "ctl dance",
             "ctl note",
             "ctl decoder",
+            "ctl model",
+            "ctl model --undo --stream 3",
+            "ctl model a.dem --undo",
             "ctl decoder best",
             "ctl decoder lookup --stream all",
             "ctl silo bury 1",

@@ -4,7 +4,7 @@
 //! appears only when it is complete.
 
 use super::distinct_files::require_distinct;
-use super::input::{DEM_BYTES_MAX, model_file};
+use super::input::model_file;
 use super::places::UserPaths;
 use super::refusal::Refusal;
 use super::runs;
@@ -15,11 +15,12 @@ use clap::Args as ClapArgs;
 use pinwheel_engine::code::fit::fitted;
 use pinwheel_engine::code::pairs::{PairCounts, Pairs};
 use pinwheel_engine::code::{Format, Layout, Model};
-use pinwheel_engine::engine::Counted;
+use pinwheel_engine::engine::{DEM_BYTES_MAX, StreamCounts};
 use pinwheel_engine::files;
 use pinwheel_engine::record::{Output, RunDir};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Model of a run that counted detections, in its directory.
 const MODEL: &str = "model.dem";
@@ -55,22 +56,17 @@ pub struct FitArgs {
     pub print: Print,
 }
 
-/// The counts of a run, as its directory has them.
-#[derive(Debug, Serialize, Deserialize)]
-struct Detections {
-    /// Pairs of detectors that share a mechanism.
-    pairs: Vec<(u32, u32)>,
-    streams: Vec<StreamDetections>,
-}
-
-/// A stream's counts: since an error has drifted, if one has at the end; otherwise since the start.
+/// A stream's counts, as the run's directory has them: since an error has drifted, if one has at the end;
+/// otherwise since the stream has its model.
 #[derive(Debug, Serialize, Deserialize)]
 struct StreamDetections {
     stream: u32,
+    /// File of its model in the directory.
+    model: String,
     shots: u64,
     /// How often each detector fired.
     fired: Vec<u64>,
-    /// How often both of each pair did.
+    /// How often both of each pair did that share a mechanism, in ascending order of the pairs.
     together: Vec<u64>,
 }
 
@@ -93,15 +89,29 @@ struct Change {
     after: f64,
 }
 
-/// Keeps the model and the counts of a run that watched for drifts.
-pub fn keep(run_dir: &mut RunDir, counted: &Counted) {
-    let streams = counted.streams.iter().map(|of| {
-        let PairCounts { shots, fired, together } = of.counts.clone();
-        StreamDetections { stream: of.stream, shots, fired, together }
-    });
-    let detections = Detections { pairs: Pairs::new(&counted.model).ends().to_vec(), streams: streams.collect() };
-    run_dir.write(MODEL, counted.model.to_string().as_bytes());
-    if let Ok(json) = serde_json::to_vec(&detections) {
+/// Keeps the models and the counts of a run that watched for drifts.
+pub fn keep(run_dir: &mut RunDir, counted: &[StreamCounts]) {
+    let mut models: Vec<&Arc<Model>> = Vec::new();
+    let mut file_of = |model| {
+        let known = models.iter().position(|known| Arc::ptr_eq(known, model));
+        let place = known.unwrap_or_else(|| {
+            models.push(model);
+            models.len() - 1
+        });
+        if place == 0 { MODEL.to_owned() } else { format!("model-{place}.dem") }
+    };
+    let mut detections = Vec::with_capacity(counted.len());
+    for StreamCounts { stream, model, counts, .. } in counted {
+        let PairCounts { shots, fired, together } = counts.clone();
+        detections.push(StreamDetections { stream: *stream, model: file_of(model), shots, fired, together });
+    }
+    for (place, model) in models.iter().enumerate() {
+        let name = if place == 0 { MODEL.to_owned() } else { format!("model-{place}.dem") };
+        run_dir.write(&name, model.to_string().as_bytes());
+    }
+    if !detections.is_empty()
+        && let Ok(json) = serde_json::to_vec(&detections)
+    {
         run_dir.write(COUNTS, &json);
     }
 }
@@ -140,46 +150,46 @@ fn of_shots(args: &FitArgs, dem: &Path) -> Result<(String, Model, PairCounts), R
 fn of_run(args: &FitArgs, user_paths: &UserPaths) -> Result<(String, Model, PairCounts), Refusal> {
     let dir = runs::find(&args.from, args.logs.as_deref(), user_paths)?;
     let about = format!("run {}", dir.display());
-    let [model, counts] = [MODEL, COUNTS].map(|name| dir.join(name));
-    require_distinct(&[("the run's model", &model), ("the run's counts", &counts)], &[("-o", &args.output)])?;
     let missing = |name: &str, error: String| {
+        let expected = "the counts of a run that watched for drifts";
         let remedy = "run it with --watch-drift, or name a file of shots and its model by --dem";
-        Refusal::unusable(
-            &about,
-            format!("no readable {name} ({error})"),
-            "the counts of a run that watched for drifts",
-            remedy,
-        )
+        Refusal::unusable(&about, format!("no readable {name} ({error})"), expected, remedy)
     };
     let read =
         |name: &str, most: u64| files::read_in(&dir, name, most).map_err(|error| missing(name, error.to_string()));
     let damaged = |name: &str, said: String| Refusal::Content { about: format!("{about}, {name}"), said };
-    let model = Model::parse(&read(MODEL, DEM_BYTES_MAX)?).map_err(|error| damaged(MODEL, error.to_string()))?;
-    let detections: Detections =
+    let mut streams: Vec<StreamDetections> =
         serde_json::from_slice(&read(COUNTS, COUNTS_BYTES_MAX)?).map_err(|error| damaged(COUNTS, error.to_string()))?;
-    let pairs = Pairs::new(&model);
-    let fits = |of: &StreamDetections| {
-        of.fired.len() == model.detectors as usize
-            && of.together.len() == pairs.ends().len()
-            && of.fired.iter().chain(&of.together).all(|count| *count <= of.shots)
+    let named: Vec<u32> = streams.iter().map(|of| of.stream).collect();
+    streams.retain(|of| args.stream.is_none_or(|stream| stream == of.stream));
+    let Some(first) = streams.first() else {
+        let found = args.stream.map_or("no shots".to_owned(), |stream| format!("no shots of stream {stream}"));
+        let expected = named.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        return Err(Refusal::unusable(about, found, format!("one of the streams {expected}"), "name one of them"));
     };
-    if detections.pairs != pairs.ends() || !detections.streams.iter().all(fits) {
-        return Err(damaged(COUNTS, "these are not counts of the run's model; the file was changed".to_owned()));
+    let name = first.model.clone();
+    if name.contains('/') {
+        return Err(damaged(COUNTS, "a model is not in the run's directory; the file was changed".to_owned()));
     }
-    let mut counts = PairCounts::new(model.detectors, &pairs);
-    let wanted = |of: &StreamDetections| args.stream.is_none_or(|stream| stream == of.stream);
-    let named: Vec<u32> = detections.streams.iter().map(|of| of.stream).collect();
-    if let Some(stream) = args.stream.filter(|stream| !named.contains(stream)) {
-        let (first, last) = (named.first().unwrap_or(&0), named.last().unwrap_or(&0));
-        let found = format!("no shots of stream {stream}");
+    if streams.iter().any(|of| of.model != name) {
         return Err(Refusal::unusable(
             about,
-            found,
-            format!("one of {first}..={last}"),
-            "name a stream that sent shots",
+            "streams with different models",
+            "one model",
+            "name one stream: --stream N",
         ));
     }
-    for StreamDetections { shots, fired, together, .. } in detections.streams.into_iter().filter(wanted) {
+    let [model_file, counts_file] = [&name, COUNTS].map(|name| dir.join(name));
+    let inputs = [("the run's model", model_file.as_path()), ("the run's counts", &counts_file)];
+    require_distinct(&inputs, &[("-o", &args.output)])?;
+    let model = Model::parse(&read(&name, DEM_BYTES_MAX)?).map_err(|error| damaged(&name, error.to_string()))?;
+    let pairs = Pairs::new(&model);
+    let mut counts = PairCounts::new(model.detectors, &pairs);
+    for StreamDetections { shots, fired, together, .. } in streams {
+        let is_whole = (fired.len(), together.len()) == (counts.fired.len(), counts.together.len());
+        if !is_whole || fired.iter().chain(&together).any(|count| *count > shots) {
+            return Err(damaged(COUNTS, "these are not counts of the run's model; the file was changed".to_owned()));
+        }
         counts.add(&PairCounts { shots, fired, together });
     }
     Ok((about, model, counts))
@@ -276,7 +286,7 @@ mod tests {
         fs::write(dir.path().join("model.dem"), MODEL).unwrap();
         fs::write(
             dir.path().join("detections.json"),
-            r#"{"pairs":[[0,1]],"streams":[{"stream":0,"shots":3,"fired":[4,0],"together":[0]}]}"#,
+            r#"[{"stream":0,"model":"model.dem","shots":3,"fired":[4,0],"together":[0]}]"#,
         )
         .unwrap();
         assert!(run(&[here, "-o", out]).unwrap_err().contains("was changed"));

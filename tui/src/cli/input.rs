@@ -10,14 +10,12 @@ use super::request::{ModelSource, RunRequest, ShotSource};
 use super::shots::{BUFFER_BYTES, file_name, read_set, read_truth};
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use pinwheel_engine::code::{Format, Layout, Model, NameError, ShotReader, bundled_named, bundled_names};
-use pinwheel_engine::engine::Input;
+use pinwheel_engine::engine::{DEM_BYTES_MAX, Input};
 use pinwheel_engine::files;
 use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Largest model file.
-pub const DEM_BYTES_MAX: u64 = 1 << 28;
 /// A run's input, and the number of observables of its model.
 pub struct Loaded {
     pub input: Input,

@@ -94,7 +94,7 @@ pub fn moment(snapshot: &Snapshot, kind: &str, about: &Value) -> Value {
         sink: None,
         events: None,
         input_error: None,
-        counted: None,
+        counted: Vec::new(),
         environment: None,
         task_times: Vec::new(),
     };

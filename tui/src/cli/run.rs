@@ -532,7 +532,7 @@ fn name_signal(outcome: &mut Outcome, signal: Option<i32>) {
 
 fn keep_end(run_dir: &mut RunDir, outcome: &Outcome) {
     write_json(run_dir, "faults.json", &outcome.snapshot.faults);
-    outcome.counted.iter().for_each(|counted| fit::keep(run_dir, counted));
+    fit::keep(run_dir, &outcome.counted);
     // Made from the recording; without one the quantiles are in the report only.
     let mut log = Vec::new();
     let written = Tape::open(run_dir.path()).ok().map(|mut tape| hlog::write(&mut tape, &mut log));

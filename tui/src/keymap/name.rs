@@ -27,6 +27,7 @@ pub fn action(action: Action) -> &'static str {
         Action::End => "end-engine",
         Action::Hold => "hold-feed",
         Action::Rate => "rate",
+        Action::UndoModel => "undo-model",
         Action::Confirm => "confirm",
         Action::Cancel => "cancel",
         Action::Suspend => "suspend",

@@ -96,6 +96,7 @@ pub const TABLE: &[Binding] = &[
     bind(Scope::Views, &[Key::Char('D')], Action::End, NO, "drain and end the engine, attached or not"),
     bind(Scope::Views, &[Key::Char('H')], Action::Hold, NO, "hold the feed, or resume it"),
     bind(Scope::Views, &[Key::Char('R')], Action::Rate, NO, "set the rate until the next profile switch"),
+    bind(Scope::Views, &[Key::Char('U')], Action::UndoModel, NO, "take the last change of the error model back"),
     bind(Scope::Views, &[Key::Char('I')], Action::Input, NO, "another input: drains, then restarts on it"),
     bind(Scope::Profiles, &[Key::Enter], Action::Take, Footer::Word("apply"), "show what would change, and apply"),
     bind(Scope::Past, &[Key::Left], Action::Scrub(-100), NO, "a tenth of a second back"),

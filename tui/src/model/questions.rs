@@ -58,6 +58,13 @@ pub fn meaning(command: &Command, open: u64) -> Vec<Line> {
             plain("Each decode worker changes its decoder between two shots; no shot is lost."),
             plain("It stays until another is chosen, or a profile with another decoder."),
         ],
+        Command::Model { file: Some(_), .. } => vec![
+            plain("It is checked first; each decode worker then changes its model between two shots; no shot is lost."),
+            plain("U takes it back."),
+        ],
+        Command::Model { file: None, .. } => {
+            vec![plain("Shots are decoded by the model before the last change again; once more returns to this one.")]
+        }
         Command::Drill { name, .. } => LiveDrill::from_name(name).map_or_else(Vec::new, drill),
         Command::Input(spec) => vec![
             (
@@ -103,7 +110,7 @@ pub fn offered(snapshot: &Snapshot, stream: usize) -> Vec<Command> {
     commands
 }
 
-/// Parses a command: `kill silo 1`, `move stream 3 to silo 0`, `decoder lookup`, `input shots.b8`.
+/// Parses a command: `kill silo 1`, `move stream 3 to silo 0`, `decoder lookup`, `model F.dem`, `input shots.b8`.
 pub fn parse(text: &str) -> Option<Command> {
     let words: Vec<&str> = text.split_whitespace().collect();
     match words[..] {
@@ -114,6 +121,11 @@ pub fn parse(text: &str) -> Option<Command> {
         }
         ["decoder", name] => decoder(name, None),
         ["decoder", name, "for", "stream", stream] => decoder(name, Some(stream.parse().ok()?)),
+        ["model", "undo"] => Some(Command::Model { file: None, stream: None }),
+        ["model", file] => Some(Command::Model { file: Some(file.to_owned()), stream: None }),
+        ["model", file, "for", "stream", stream] => {
+            Some(Command::Model { file: Some(file.to_owned()), stream: Some(stream.parse().ok()?) })
+        }
         ["drill", name] => LiveDrill::from_name(name).map(|_| Command::Drill { name: name.to_owned(), for_ms: None }),
         ["move", "stream", stream, "to", "silo", to] => {
             Some(Command::Move { stream: stream.parse().ok()?, to: to.parse().ok()? })
@@ -138,6 +150,9 @@ mod tests {
             Command::Move { stream: 3, to: 2 },
             Command::Decoder { decoder: "union-find".to_owned(), stream: None },
             Command::Decoder { decoder: "lookup".to_owned(), stream: Some(3) },
+            Command::Model { file: None, stream: None },
+            Command::Model { file: Some("/models/today.dem".to_owned()), stream: None },
+            Command::Model { file: Some("today.dem".to_owned()), stream: Some(3) },
             Command::Drill { name: LiveDrill::ALL[0].name().to_owned(), for_ms: None },
             Command::Input(InputSpec::parse("udp:127.0.0.1:7000").unwrap_or_default()),
             Command::Input(InputSpec::parse("a file.b8 --dem surface_d3").unwrap_or_default()),
@@ -150,6 +165,9 @@ mod tests {
             "decoder",
             "decoder best",
             "decoder lookup for stream x",
+            "model",
+            "model a b",
+            "model a for stream x",
             "input",
             "input a --rate 5",
             "kill silo x",

@@ -145,7 +145,7 @@ pub fn sound() -> Outcome {
         sink: None,
         events: None,
         input_error: None,
-        counted: None,
+        counted: Vec::new(),
         environment: Some(environment()),
         task_times: Vec::new(),
     }

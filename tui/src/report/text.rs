@@ -99,12 +99,14 @@ impl Report {
         writeln!(f)?;
         writeln!(
             f,
-            "  {} detectors, {} observables; device {}, predecoder {}, decoder {}; {} silo(s), {} stream(s)",
+            "  {} detectors, {} observables; device {}, predecoder {}, decoder {}; model {} ({}); {} silo(s), {} stream(s)",
             self.detectors,
             self.observables,
             self.device,
             self.predecoder,
             self.decoder,
+            self.model.path,
+            self.model.hash,
             self.silos,
             self.streams.len()
         )?;

@@ -21,7 +21,7 @@ use pinwheel_engine::engine::{Command, Done, InputSpec};
 use pinwheel_engine::profile::Profile;
 use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::units::{Nanos, Ticks};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Longest wait for the next run of the same process after the end of a run.
 pub const FOLLOW_LIMIT: Nanos = Nanos(60_000_000_000);
@@ -183,6 +183,9 @@ impl Source for Attach {
         let line = line.ok_or("the engine has no control socket; its notes say why")?;
         match command {
             Command::Input(spec) => line.ask(Command::Input(absolute(spec.clone())), why)?,
+            Command::Model { file: Some(file), stream } => {
+                line.ask(Command::Model { file: Some(absolute_model(file)), stream: *stream }, why)?;
+            }
             command => line.ask(command.clone(), why)?,
         }
         if let Command::Note { text } = command {
@@ -262,10 +265,15 @@ pub fn absolute(mut spec: InputSpec) -> InputSpec {
         None if is_no_file(&spec.from) => {}
         None => spec.from = rooted(&spec.from),
     }
-    // A name without a file may be that of a bundled model.
-    spec.dem = spec.dem.map(|dem| if Path::new(&dem).exists() { rooted(&dem) } else { dem });
+    spec.dem = spec.dem.as_deref().map(absolute_model);
     spec.observables = spec.observables.map(|path| rooted(&path));
     spec
+}
+
+/// The path of a model's file, absolute; a name without a file may be that of a bundled model.
+pub fn absolute_model(name: &str) -> String {
+    let rooted = std::path::absolute(name).ok().filter(|path| path.exists());
+    rooted.map_or_else(|| name.to_owned(), |path| path.display().to_string())
 }
 
 #[cfg(test)]

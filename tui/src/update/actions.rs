@@ -34,6 +34,7 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::Quit => quit(model),
         Action::End => end(model),
         Action::Hold => hold(model),
+        Action::UndoModel => questions::ask(model, Command::Model { file: None, stream: None }),
         Action::Silo(command) => questions::silo(model, command),
         Action::MoveStream => questions::begin_move(model),
         Action::Input => questions::begin_input(model),

@@ -89,9 +89,9 @@ fn answers_on_standard_output_are_one_line_each_and_the_report_is_the_last() {
     let mut seen: Vec<(u64, u64)> = answers
         .iter()
         .map(|answer| {
-            assert_eq!(keys(answer).len(), 6);
-            has_keys(answer, "stream seq status observables latency_ns decoder");
-            assert_eq!(answer["decoder"], "matching");
+            assert_eq!(keys(answer).len(), 7);
+            has_keys(answer, "stream seq status observables latency_ns decoder model");
+            assert_eq!((&answer["decoder"], &answer["model"]), (&Value::from("matching"), &report["model"]["hash"]));
             (answer["stream"].as_u64().unwrap(), answer["seq"].as_u64().unwrap())
         })
         .collect();

@@ -172,6 +172,8 @@ blocks! {
         /// Wrong answers and errors by the first of [`DEADLINES_NS`] that each of them kept; an
         /// answer that kept none is not counted.
         wrong_in: [AtomicU64; DEADLINES_NS.len()] => wrong_in,
+        /// Hash of the error model by which its shots are decoded. Written by cold threads.
+        model_hash: AtomicU64 => model_hash,
         /// Answers without an error by the decoder that gave them, by its number.
         decoded_by: [AtomicU64; Decoder::ALL.len()],
         /// Of these, answers that could be compared with a true observable.

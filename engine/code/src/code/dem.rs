@@ -99,6 +99,29 @@ pub struct Model {
 }
 
 impl Model {
+    /// A number that names the model: equal for texts that give the same mechanisms in the same order,
+    /// whatever their white space, comments, repeat blocks and coordinates (FNV-1a, 64 bits).
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        const PRIME: u64 = 0x0100_0000_01b3;
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        let mut take = |word: u64| {
+            for byte in word.to_le_bytes() {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(PRIME);
+            }
+        };
+        take(u64::from(self.detectors) << 32 | u64::from(self.observables));
+        for Mechanism { probability, components } in &self.errors {
+            take(probability.to_bits());
+            take(components.len() as u64);
+            for Component { detectors, observables } in components {
+                take((detectors.len() as u64) << 32 | observables.len() as u64);
+                detectors.iter().chain(observables).for_each(|index| take(u64::from(*index)));
+            }
+        }
+        hash
+    }
+
     /// Parses a model's text.
     ///
     /// # Errors

@@ -30,6 +30,8 @@ pub struct AnswerRecord {
     pub error: u16,
     /// Name of the decoder that gave it; `None` with an error.
     pub decoder: Option<&'static str>,
+    /// Hash of the error model by which it was decoded; without meaning with an error.
+    pub model: u64,
     /// From scheduled arrival to answer, nanoseconds.
     pub latency_ns: u64,
     /// Predicted observable flips, bit-packed; not valid with an error.
@@ -86,6 +88,8 @@ struct AnswerLine<'a> {
     latency_ns: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     decoder: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
 }
 
 impl AnswerSink {
@@ -203,6 +207,7 @@ impl Answers {
             observables: &flips,
             latency_ns: record.latency_ns,
             decoder: record.decoder,
+            model: record.decoder.map(|_| format!("{:016x}", record.model)),
         };
         serde_json::to_writer(&mut self.output, &line)?;
         self.output.write_all(b"\n")

@@ -73,6 +73,10 @@ blocks! {
         decoder: Text<16> => decoder,
         /// Epoch of the decoders that decode workers are to use.
         decoder_epoch_requested: AtomicU64 => decoder_epoch_requested,
+        /// Error models by which shots are decoded, by file or name.
+        model: Text<32> => model,
+        /// Hash of the model of all streams that have none of their own.
+        model_hash: AtomicU64 => model_hash,
         /// Predecoder in words.
         predecoder: Text<8> => predecoder,
         /// Memory of the decoder that all workers share, bytes.

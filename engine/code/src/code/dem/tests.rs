@@ -27,6 +27,23 @@ fn targets_and_decompositions_are_read() {
 }
 
 #[test]
+fn the_hash_names_the_mechanisms_and_not_how_they_are_written() {
+    let plain = parse("error(0.1) D0 D1\nerror(0.1) D1 D2\nerror(0.2) D3 L0");
+    let dressed =
+        parse("REPEAT 2 {\n error[tag](1e-1) D1 D0\n shift_detectors 1 }\nerror(0.2) D1 L0\ndetector(1, 2) D0");
+    assert_eq!((plain.hash(), &plain.errors), (dressed.hash(), &dressed.errors));
+    for other in [
+        "error(0.1) D0 D1\nerror(0.1) D1 D2\nerror(0.3) D3 L0",
+        "error(0.1) D0 D1\nerror(0.1) D1 D2\nerror(0.2) D3 L1",
+        "error(0.1) D0 D1\nerror(0.1) D1 ^ D2\nerror(0.2) D3 L0",
+        "error(0.1) D1 D2\nerror(0.1) D0 D1\nerror(0.2) D3 L0",
+        "error(0.1) D0 D1\nerror(0.1) D1 D2\nerror(0.2) D3 L0\ndetector D4",
+    ] {
+        assert_ne!(plain.hash(), parse(other).hash(), "{other}");
+    }
+}
+
+#[test]
 fn an_empty_text_is_a_model_of_nothing() {
     let model = parse(" \r\n# only a remark\n");
     assert_eq!((model.detectors, model.observables, model.errors.len()), (0, 0, 0));

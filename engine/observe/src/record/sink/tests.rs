@@ -15,7 +15,16 @@ fn record(index: u64, observables: u64, error: u16) -> AnswerRecord {
     words[0] = observables;
     let (stream, sequence) = ((index % 4) as u32, index / 4);
     let decoder = (index % 2 == 1).then_some("matching");
-    AnswerRecord { index, stream, sequence, error, decoder, latency_ns: 1_000 + index, observables: words }
+    AnswerRecord {
+        index,
+        stream,
+        sequence,
+        error,
+        decoder,
+        model: 0xabc,
+        latency_ns: 1_000 + index,
+        observables: words,
+    }
 }
 
 fn config(dir: &Path, format: Format, observables: u32) -> SinkConfig {
@@ -57,7 +66,7 @@ fn answers_are_lines_in_completion_order() {
     sink.finish().unwrap();
     let text = fs::read_to_string(dir.path().join("answers")).unwrap();
     let expected = concat!(
-        r#"{"stream":1,"seq":1,"status":"ok","observables":[0,8],"latency_ns":1005,"decoder":"matching"}"#,
+        r#"{"stream":1,"seq":1,"status":"ok","observables":[0,8],"latency_ns":1005,"decoder":"matching","model":"0000000000000abc"}"#,
         "\n",
         r#"{"stream":0,"seq":0,"status":"launch deadline","observables":[],"latency_ns":1000}"#,
         "\n"

@@ -1,0 +1,85 @@
+//! Acknowledgements of commands by hot threads and decode workers, as the board shows them.
+
+use crate::board::{self, Board, RoleBlock};
+use crate::clock::Clock;
+use crate::roles::RoleKind;
+use crate::units::Ticks;
+use pinwheel_edge::spin::SpinOrder;
+use serde::{Deserialize, Serialize};
+
+/// Acknowledgement of a hot thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acknowledged {
+    /// Name of the thread.
+    pub name: String,
+    /// Its spin policy.
+    pub policy: String,
+    /// Its epoch.
+    pub epoch: u64,
+    /// Whether this is the requested epoch or a later one.
+    pub acknowledged: bool,
+    /// Why it does not run the profile's policy.
+    pub refusal: Option<String>,
+}
+
+/// Acknowledgement of a decode worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerAcknowledged {
+    /// Its silo.
+    pub silo: u32,
+    /// Its number in the silo.
+    pub worker: u32,
+    /// Epoch of the decoders that it uses.
+    pub epoch: u64,
+    /// Whether this is the requested epoch or a later one.
+    pub acknowledged: bool,
+    /// Time between two shots that it spent on its last change.
+    pub pause_ns: u64,
+}
+
+/// Each hot thread's acknowledgement of policy `epoch`.
+pub(super) fn acknowledgements(board: &Board, epoch: u64) -> Vec<Acknowledged> {
+    let acknowledged = |thread: usize| {
+        let block = board.thread(thread);
+        let order = SpinOrder::unpack(board::get(&block.policy_acknowledged));
+        let refusal = block.refusal.read();
+        Acknowledged {
+            name: block.name.read(),
+            policy: order.policy.name().to_owned(),
+            epoch: order.epoch,
+            acknowledged: order.epoch >= epoch,
+            refusal: (!refusal.is_empty()).then_some(refusal),
+        }
+    };
+    (0..board.shape().threads as usize).map(acknowledged).collect()
+}
+
+/// The acknowledgements of a change, whether they are complete, and the longest pause.
+pub(super) fn change_of_workers(board: &Board, clock: &Clock, epoch: u64) -> (Vec<WorkerAcknowledged>, bool, u64) {
+    let workers = workers_acknowledged(board, clock, epoch);
+    let acknowledged = workers.iter().all(|worker| worker.acknowledged);
+    let pause_ns = workers.iter().map(|worker| worker.pause_ns).max().unwrap_or(0);
+    (workers, acknowledged, pause_ns)
+}
+
+/// The decode workers that run.
+pub(super) fn workers_acknowledged(board: &Board, clock: &Clock, epoch: u64) -> Vec<WorkerAcknowledged> {
+    let threads = (0..board.shape().threads as usize).map(|thread| board.thread(thread));
+    let roles = threads.flat_map(|thread| {
+        let count = (board::get(&thread.roles_count) as usize).min(thread.roles.len());
+        thread.roles[..count].iter()
+    });
+    let of_worker = roles.filter(|role| {
+        let is_decode = board::get(&role.identity) & 0xff == RoleKind::Decode as u64;
+        is_decode && board::get(&role.died) == 0
+    });
+    let acknowledged = |role: &RoleBlock| {
+        let identity = board::get(&role.identity);
+        let (silo, worker) = ((identity >> 8) as u32, (identity >> 40) as u32);
+        let block = board.decode(silo as usize, worker as usize);
+        let found = board::get(&block.decoder_epoch);
+        let pause_ns = clock.rate().nanos(Ticks(board::get(&block.decoder_change_ticks))).0;
+        WorkerAcknowledged { silo, worker, epoch: found, acknowledged: found >= epoch, pause_ns }
+    };
+    of_worker.map(acknowledged).collect()
+}
