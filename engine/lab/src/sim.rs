@@ -12,15 +12,17 @@
 //! takes pages away and returns them, over links that lose, duplicate and delay messages. In the
 //! other half there are two or three complete silos, half of them with the same links: streams move
 //! between them under load, silos are drained, stopped or lose a role, are taken over, and rejoin;
-//! in half of these seeds pairs of their streams are read jointly. A stream's answers without an
-//! error arrive in sequence. Checks at the end: no page is lost, every shot was answered once, and
-//! every answer without an error is the decode of its own shot.
+//! in half of these seeds pairs of their streams are read jointly. Where shots are decoded whole, the
+//! decoder of all streams or of one changes now and then. A stream's answers without an error arrive
+//! in sequence. Checks at the end: no page is lost, every shot was answered once, and every answer
+//! without an error is the decode of its own shot by the decoder that it names.
 
 mod role_set;
 mod checks;
 mod network;
 mod neighbour;
 mod silo_events;
+mod decoder_events;
 mod inputs;
 mod world;
 
@@ -148,9 +150,17 @@ mod tests {
                 found.faults
             );
         }
-        for name in
-            ["device_recovered", "cpu_fallback", "stream_moved", "move_given_up", "shot_staged", "shot_handed_on"]
-        {
+        for name in [
+            "decoder_changed",
+            "answered_by_correlated",
+            "answered_by_union_find",
+            "device_recovered",
+            "cpu_fallback",
+            "stream_moved",
+            "move_given_up",
+            "shot_staged",
+            "shot_handed_on",
+        ] {
             assert!(
                 found.faults.get(name).is_some_and(|count| *count > 0),
                 "{name} never happened: {:?}",

@@ -3,6 +3,7 @@
 //!
 //! Runs before the first step. Bounds: see the parent.
 
+use super::decoder_events::DRAWN;
 use super::{SHOTS, SimulationError};
 use crate::clock::Clock;
 use crate::code::sampler::Sampler;
@@ -32,6 +33,8 @@ struct Answers {
     whole: Vec<Vec<u64>>,
     /// If they arrive by rounds: each window is predecoded separately, a stream is not.
     by_rounds: Vec<Vec<u64>>,
+    /// If other decoders decode whole shots.
+    others: Vec<(Decoder, Vec<Vec<u64>>)>,
 }
 
 /// Shared by all seeds: the model, the shots, and the correct answer of each shot.
@@ -95,16 +98,26 @@ fn answers(
     };
     let by_rounds = matching.matcher_by_rounds();
     let by_rounds = by_rounds.map_or_else(Vec::new, |mut matcher| answers_of(model, &mut *matcher, shots));
-    let mut matcher = matching.matcher();
+    let whole = whole_answers(model, decoding, &mut *matching.matcher(), shots);
+    let other = |decoder: &Decoder| -> Result<_, SimulationError> {
+        let matching = MatcherModel::of(model, *decoder, predecoder, window)?;
+        Ok((*decoder, whole_answers(model, decoding, &mut *matching.matcher(), shots)))
+    };
+    let others = if decoding.has_windows() { &[] } else { &DRAWN[1..] };
+    let others = others.iter().map(other).collect::<Result<_, _>>()?;
+    Ok(Answers { whole, by_rounds, others })
+}
+
+fn whole_answers(model: &Model, decoding: &Decoding, matcher: &mut dyn Matcher, shots: &ShotSet) -> Vec<Vec<u64>> {
     let mut predecoder = decoding.predecoder();
     let mut residual = vec![0; model.detector_words()];
     let (mut found, mut flips) = (vec![0; model.observable_words()], vec![0; model.observable_words()]);
-    let whole = shots.iter().map(|shot| {
+    let answer = |shot: &[u64]| {
         predecoder.predecode(shot, &mut residual, &mut flips);
         matcher.decode(&residual, &mut found).expect("shots of the model can be matched");
         found.iter().zip(&flips).map(|(found, flip)| found ^ flip).collect()
-    });
-    Ok(Answers { whole: whole.collect(), by_rounds })
+    };
+    shots.iter().map(answer).collect()
 }
 
 fn answers_of(model: &Model, matcher: &mut dyn Matcher, shots: &ShotSet) -> Vec<Vec<u64>> {
@@ -123,6 +136,8 @@ pub(super) struct Drawn<'a> {
     pub(super) decoding: &'a Decoding,
     /// Each shot's correct answer.
     pub(super) expected: &'a [Vec<u64>],
+    /// Each shot's correct answer by other decoders, if shots are whole.
+    pub(super) others: &'a [(Decoder, Vec<Vec<u64>>)],
     pub(super) decoders: u32,
 }
 
@@ -131,13 +146,13 @@ impl<'a> Drawn<'a> {
     pub(super) fn of(inputs: &'a Inputs, seed: u64, decoders_max: u64) -> Drawn<'a> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let way = random.next_u64();
-        let (predecoder, decoding, expected) = inputs.decoding(way);
+        let (predecoder, decoding, answers) = inputs.decoding(way);
         let mut profile = draw_profile(&mut random, seed, predecoder);
         let decoders = 1 + (random.next_u64() % decoders_max) as u32;
         draw_graph(&mut random, &mut profile, decoders);
         profile.input.round_ns = draw_rounds(&mut random, decoding);
-        let expected = if profile.input.round_ns.is_some() { &expected.by_rounds } else { &expected.whole };
-        Drawn { random, profile, decoding, expected, decoders }
+        let expected = if profile.input.round_ns.is_some() { &answers.by_rounds } else { &answers.whole };
+        Drawn { random, profile, decoding, expected, others: &answers.others, decoders }
     }
 }
 

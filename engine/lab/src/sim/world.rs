@@ -5,6 +5,7 @@
 //! silos.
 
 use super::checks;
+use super::decoder_events::DecoderEvents;
 use super::inputs::{Drawn, Inputs, draw_settings, virtual_clock};
 use super::neighbour::Neighbour;
 use super::network::Network;
@@ -21,7 +22,7 @@ use crate::feed::requests::MoveRequests;
 use crate::feed::source::Source;
 use crate::hot::{Frame, Scratch};
 use crate::pipe::Answer;
-use crate::profile::Silos;
+use crate::profile::{Decoder, Silos};
 use crate::silo::{self, Answers, Attached, Common, Connected, Silo, SiloCommands, SupervisorParts};
 use crate::streams::OverflowOutcome;
 use pinwheel_edge::ring::broadcast::Reader;
@@ -56,6 +57,8 @@ pub(super) struct World<'a> {
     fault_source: FaultSource,
     answers: Vec<Reader<Answer>>,
     expected: &'a [Vec<u64>],
+    others: &'a [(Decoder, Vec<Vec<u64>>)],
+    decoder_events: Option<DecoderEvents>,
     answered: Vec<u32>,
     streams: Vec<Stream>,
     steps: u64,
@@ -78,7 +81,8 @@ impl<'a> World<'a> {
     pub(super) fn new(inputs: &'a Inputs, seed: u64) -> Result<World<'a>, SimulationError> {
         let is_alone = seed.is_multiple_of(2);
         let (streams, decoders_max) = if is_alone { (3, 3) } else { (5, 2) };
-        let Drawn { mut random, mut profile, decoding, expected, decoders } = Drawn::of(inputs, seed, decoders_max);
+        let Drawn { mut random, mut profile, decoding, expected, others, decoders } =
+            Drawn::of(inputs, seed, decoders_max);
         let silos = if is_alone { 1 } else { 2 + (random.next_u64() % u64::from(SILOS_MAX - 1)) as u32 };
         profile.silos = Silos::Count(silos);
         profile.input.streams = streams;
@@ -99,6 +103,7 @@ impl<'a> World<'a> {
             moves: Arc::new(MoveRequests::new(streams, silos, profile.input.joint_every.is_some())),
             joints: silo::tally(&profile, &decoding.model),
         };
+        let decoder_events = DecoderEvents::new(seed, &profile, decoding, common.decoders.clone())?;
         let Connected { pieces: mut attached, notifiers } = silo::connect(silos, &decoding.model, &common.moves);
         let mut network = Network::new();
         let draw = random.next_u64().is_multiple_of(2);
@@ -147,6 +152,8 @@ impl<'a> World<'a> {
             fault_source,
             answers,
             expected,
+            others,
+            decoder_events,
             answered: vec![0; SHOTS as usize],
             streams: vec![Stream { errors: 0, frame: vec![0; words], last: None }; streams as usize],
             steps: 0,
@@ -345,6 +352,9 @@ impl<'a> World<'a> {
         {
             silo_events.draw(&mut self.random, &mut self.role_set);
         }
+        if phase == Phase::Live {
+            self.decoder_events.iter_mut().for_each(DecoderEvents::draw);
+        }
         self.network.carry(&mut self.random);
         let suspended = match &mut self.fault_source {
             FaultSource::Neighbour(_) => None,
@@ -383,7 +393,8 @@ impl<'a> World<'a> {
                 if *times > 1 {
                     return Some(format!("shot {index} was answered {times} times"));
                 }
-                let expected = &self.expected[index as usize];
+                let others = self.others.iter().find(|(decoder, _)| Some(*decoder) == answer.by.decoder());
+                let expected = &others.map_or(self.expected, |(_, answers)| answers)[index as usize];
                 let stream = &mut self.streams[answer.stream as usize];
                 if answer.error.is_some() {
                     stream.errors += 1;
@@ -435,7 +446,9 @@ impl<'a> World<'a> {
             FaultSource::Neighbour(_) => self.faults_of_one(&snapshot),
             FaultSource::SiloEvents(silo_events) => self.faults_of_several(&snapshot, silo_events.refused),
         };
-        errors.into_iter().chain(named.into_iter().map(|(name, count)| (name.to_owned(), count))).collect()
+        let decoders = self.decoder_events.iter().flat_map(|events| events.counts(&self.board));
+        let named = named.into_iter().chain(decoders).map(|(name, count)| (name.to_owned(), count));
+        errors.into_iter().chain(named).collect()
     }
 
     fn faults_of_one(&self, snapshot: &Snapshot) -> Vec<(&'static str, u64)> {
