@@ -11,6 +11,7 @@ use crate::source::{Access, Ownership};
 use crate::tests::synthetic::{SyntheticFaults, looked_up, snapshot};
 use pinwheel_engine::board::snapshot::{ActionView, Snapshot};
 use pinwheel_engine::engine::{Command, InputSpec, SiloCommand};
+use pinwheel_engine::profile::{Applies, Change};
 
 fn write(bench: &mut Bench, text: &str) {
     bench.keys(&text.chars().map(Key::Char).collect::<Vec<_>>());
@@ -86,6 +87,47 @@ fn a_stream_is_moved_from_its_list_or_by_words_after_a_question() {
     write(&mut bench, "3 x");
     bench.keys(&[Key::Enter]);
     assert!(bench.model.notice.as_ref().unwrap().text.contains("give a stream and its target silo"));
+}
+
+#[test]
+fn a_decoder_or_model_is_changed_by_words_after_a_question_and_a_model_is_taken_back_by_one_key() {
+    let mut bench = Bench::new();
+    let decoder = |stream| Command::Decoder { decoder: "union-find".to_owned(), stream };
+    let model = |file: Option<&str>| Command::Model { file: file.map(str::to_owned), stream: None };
+    let written = [
+        ("decoder union-find", decoder(None)),
+        ("decoder union-find for stream 3", decoder(Some(3))),
+        ("model today.dem", model(Some("today.dem"))),
+    ];
+    for (words, command) in written {
+        bench.keys(&[Key::Char(':')]);
+        write(&mut bench, words);
+        bench.keys(&[Key::Enter]);
+        assert_eq!(bench.model.overlay, Some(Overlay::Ask(command.clone())), "{words}");
+        bench.keys(&[Key::Char('y')]);
+        assert_eq!(bench.source.executed.last(), Some(&command));
+    }
+    bench.keys(&[Key::Char('U'), Key::Char('n'), Key::Char('U'), Key::Char('y')]);
+    assert_eq!(bench.source.executed[3..], [model(None)]);
+}
+
+#[test]
+fn a_gentler_profile_with_another_decoder_asks_first() {
+    let mut bench = Bench::new();
+    let shared = bench.digit("shared");
+    bench.keys(&[Key::Char('p')]);
+    for offer in bench.model.offers.iter_mut().flatten().filter(|offer| offer.name == "shared") {
+        let body = offer.body.as_mut().unwrap();
+        body.changes.push(Change {
+            field: "decoder".to_owned(),
+            from: "Matching".to_owned(),
+            to: "UnionFind".to_owned(),
+            applies: Applies::Live,
+        });
+    }
+    bench.keys(&[shared]);
+    assert!(matches!(bench.model.overlay, Some(Overlay::AskApply(_))), "{:?}", bench.model.overlay);
+    assert!(bench.source.applied.is_empty());
 }
 
 #[test]
