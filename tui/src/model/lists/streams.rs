@@ -5,7 +5,7 @@ use crate::model::Model;
 use crate::model::derived::StreamRates;
 use crate::theme::Tone;
 use crate::widgets::format::{count, number, probability, time};
-use pinwheel_engine::board::deadlines::{WrongOrLate, wrong_or_late};
+use pinwheel_engine::board::deadlines::wrong_or_late;
 use pinwheel_engine::board::snapshot::{DriftView, StreamView, drift_sentence};
 use pinwheel_engine::streams::HealthVerdict;
 
@@ -63,17 +63,36 @@ fn error_rate(stream: &StreamView) -> Option<f64> {
     (stream.shots_with_observables > 0).then(|| stream.logical_errors as f64 / stream.shots_with_observables as f64)
 }
 
-/// The shares of shots without a right answer by four deadlines: from the last that nearly all miss.
+/// The share of shots without a right answer by each deadline, in ns, from the last deadline that nearly
+/// all miss: at least seven. `None` if it is not known of every answer whether it is right.
+fn wrong_or_late_by(stream: &StreamView) -> Option<Vec<(u64, f64)>> {
+    let found = wrong_or_late([stream]).filter(|_| stream.answered > 0)?;
+    let shares = found.map(|at| (at.deadline_ns, at.shots as f64 / at.of as f64));
+    let first = shares.iter().rposition(|(_, share)| *share > 0.99).unwrap_or(0).min(shares.len() - 7);
+    Some(shares[first..].to_vec())
+}
+
+/// Four of these shares in a line. Every second one reaches from nearly all late to nearly all there.
 fn at_deadlines(stream: &StreamView) -> String {
-    let Some(found) = wrong_or_late([stream]).filter(|_| stream.answered > 0) else {
+    let Some(shares) = wrong_or_late_by(stream) else {
         return "wrong or late by a deadline: not known without true observables of every shot".to_owned();
     };
-    let share = |at: &WrongOrLate| at.shots as f64 / at.of as f64;
-    // Every second one reaches from nearly all late to nearly all there.
-    let first = found.iter().rposition(|at| share(at) > 0.99).unwrap_or(0).min(found.len() - 7);
-    let some = found[first..].iter().step_by(2).take(4);
-    let shares = some.map(|at| format!("{} {}", time(at.deadline_ns), probability(share(at))));
-    format!("wrong, an error or not there by: {}", shares.collect::<Vec<_>>().join(", "))
+    let some = shares.iter().step_by(2).take(4);
+    let some = some.map(|(deadline_ns, share)| format!("{} {}", time(*deadline_ns), probability(*share)));
+    format!("wrong, an error or not there by: {}", some.collect::<Vec<_>>().join(", "))
+}
+
+/// These shares, each with a bar: full for all shots, and a power of ten shorter for each five cells.
+fn plot_at_deadlines(stream: &StreamView) -> Vec<Line> {
+    const CELLS_PER_DECADE: f64 = 5.0;
+    const CELLS: f64 = 6.0 * CELLS_PER_DECADE;
+    let Some(shares) = wrong_or_late_by(stream) else { return Vec::new() };
+    let rows = shares.iter().map(|(deadline_ns, share)| {
+        let cells = CELLS_PER_DECADE.mul_add(share.log10(), CELLS).clamp(0.0, CELLS).round() as usize;
+        plain(format!("{:>7} {} {}", time(*deadline_ns), "█".repeat(cells), probability(*share)))
+    });
+    let caption = "wrong, an error or not there by (five cells: ten times as many):";
+    std::iter::once(plain(caption.to_owned())).chain(rows).collect()
 }
 
 /// Glyph, text and tone of how well the input matches the error model.
@@ -132,5 +151,6 @@ fn details(model: &Model, row: usize) -> Vec<Line> {
         let hottest = found.hottest.iter().map(|(detector, share)| format!("D{detector} {:.1} %", share * 100.0));
         lines.push(plain(format!("fire most: {}", hottest.collect::<Vec<_>>().join(", "))));
     }
+    lines.extend(plot_at_deadlines(stream));
     lines
 }
