@@ -11,6 +11,7 @@ pub mod assembly;
 pub mod client;
 pub mod cross_silo;
 mod intake;
+pub mod health_changes;
 pub mod lane;
 pub mod link;
 mod live;
@@ -48,6 +49,7 @@ use crate::roles::RoleKind;
 use crate::streams::OverflowOutcome;
 use crate::units::{Nanos, TickRate, Ticks};
 use cross_silo::{CrossSilo, CrossSiloParts};
+use health_changes::HealthChanges;
 use lane::{Head, Piece};
 use overflow::{Bound, Overflow};
 use pace::Pace;
@@ -95,6 +97,8 @@ pub struct Feed {
     injector: Injector,
     warmer: Sampler,
     health: Vec<InputHealth>,
+    /// Brings counters of streams that get another model, in an engine where they can.
+    health_changes: Option<HealthChanges>,
     /// Copies of its shots, if somebody wants them.
     samples: Option<ShotSamples>,
     health_next: usize,
@@ -132,7 +136,7 @@ impl Feed {
         for stream in &share.own {
             board::set(&board.stream_feed(*stream as usize).silo, share.silo as u64);
         }
-        let health = InputHealth::for_streams(model, share.own.len());
+        let health = vec![InputHealth::one_of(model, share.own.len()); share.own.len()];
         let fraction = share.fraction();
         let widths = (model.detector_words(), model.observable_words());
         let crossings = cross_silo
@@ -140,6 +144,7 @@ impl Feed {
         let overflow = Overflow::new(rate, crossings.as_ref().map_or(1, |crossings| crossings.silos as usize));
         Feed {
             health,
+            health_changes: None,
             samples: None,
             end,
             source,
@@ -175,6 +180,12 @@ impl Feed {
         let slots = self.end.slots() as usize;
         self.pace = cadence.map(|cadence| Pace::new(cadence, slots));
         self
+    }
+
+    /// Follows the streams' models.
+    #[must_use]
+    pub fn following(self, health_changes: HealthChanges) -> Feed {
+        Feed { health_changes: Some(health_changes), ..self }
     }
 
     /// Copies the shots for a reader.
@@ -392,6 +403,9 @@ impl Role for Feed {
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {
         self.overflow.note(frame.now);
+        if let Some(changes) = &mut self.health_changes {
+            changes.exchange(&mut self.health);
+        }
         let linked = self.work_link(frame);
         let shown = self.pace.as_mut().map_or(0, |pace| pace.show(&mut self.end, frame.now));
         // Shots from other silos and shots from the source take turns to look first for a free

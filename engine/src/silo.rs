@@ -279,9 +279,10 @@ pub fn wire(
     let matching = in_force.main();
     let carries = matching.carries(pipe.jobs.len() as u32, pipe.streams, profile.input.round_ns.is_some());
     let cadence = cadence(profile, matching, base);
+    let health_changes = common.decoders.join_feed(&share.own);
     let (samples, reader) = profile.input.watch_drift.then(|| samples(model.detector_words())).unzip();
     let feed = Feed::new(share, feed_end, source, model, context(common, &pipe), draws.of(3), cross_silo);
-    let feed = feed.at(cadence).sampled(samples);
+    let feed = feed.at(cadence).sampled(samples).following(health_changes);
     let states = Arc::new(StreamStates::new(Arc::clone(&pipe.pages), base, geometry.observable_words as usize));
     let arbiter = ArbiterParts {
         links: attached.links,

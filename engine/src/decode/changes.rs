@@ -12,6 +12,9 @@
 //!                                        step: drop ◀─┴────────mailbox─────────┘ the old ones
 //! ```
 //!
+//! A feed whose stream gets another model gets new counters of its input's health the same way, one stream
+//! after the other.
+//!
 //! Bounds: for each worker one set under way and one that waits. A newer set replaces the one that
 //! waits. A worker that has died keeps what it was given until its silo is rebuilt. A run has at most
 //! [`MODELS_MAX`] models; of those that are not in force it keeps the names and the one before the last
@@ -24,6 +27,8 @@
 use super::ReadyError;
 use super::prepared::{Matchers, Models, NumberedModel, Prepared};
 use crate::code::Model;
+use crate::code::health::InputHealth;
+use crate::feed::health_changes::{FreshHealth, HealthChanges};
 use crate::hot::mailbox::{MailboxReceiver, MailboxSender, mailbox};
 use crate::hot::memory::Arena;
 use crate::pipe::MODELS_MAX;
@@ -113,6 +118,9 @@ impl KnownModel {
     }
 }
 
+/// The epoch of what a run begins with.
+const FIRST_EPOCH: u64 = 1;
+
 /// Other models of a change.
 struct ModelChange {
     models: Models,
@@ -140,6 +148,43 @@ struct Place {
     is_under_way: bool,
 }
 
+/// One feed as the cold side sees it.
+struct FeedPlace {
+    /// Its streams, each with the number of the model that its health is judged by.
+    streams: Vec<(u32, u16)>,
+    sender: MailboxSender<FreshHealth>,
+    returns: MailboxReceiver<InputHealth>,
+    /// It was sent counters, and has not returned those before.
+    is_under_way: bool,
+    /// The epoch whose models all its streams have.
+    epoch: u64,
+}
+
+impl FeedPlace {
+    /// Takes back the counters before, and sends those of the next stream whose model is another. `fresh`
+    /// has counters by the models' numbers.
+    fn step(&mut self, models: &Models, fresh: &mut BTreeMap<u16, InputHealth>, epoch: u64) -> Option<InputHealth> {
+        let back = self.returns.pop();
+        self.is_under_way &= back.is_none();
+        if self.is_under_way || self.epoch == epoch {
+            return back;
+        }
+        let count = self.streams.len();
+        let is_other = |(_, (stream, number)): &(usize, &mut (u32, u16))| models.at(*stream).number != *number;
+        match self.streams.iter_mut().enumerate().find(is_other) {
+            Some((own, (stream, number))) => {
+                let of = models.at(*stream);
+                *number = of.number;
+                let health = fresh.entry(of.number).or_insert_with(|| InputHealth::one_of(&of.model, count)).clone();
+                // A feed that is gone needs none.
+                self.is_under_way = self.sender.push(FreshHealth { own, health }).is_ok();
+            }
+            None => self.epoch = epoch,
+        }
+        back
+    }
+}
+
 struct State {
     epoch: u64,
     prepared: Prepared,
@@ -149,6 +194,9 @@ struct State {
     /// Every model that the run has had, by number.
     known: Vec<KnownModel>,
     places: Vec<Place>,
+    feeds: Vec<FeedPlace>,
+    /// Counters of the input's health at zero, by the models' numbers, while a feed waits for some.
+    fresh: BTreeMap<u16, InputHealth>,
 }
 
 /// Changes of decoders and models; a clone refers to the same run.
@@ -173,8 +221,16 @@ impl DecoderChanges {
     #[must_use]
     pub fn new(model: &Arc<Model>, prepared: Prepared) -> DecoderChanges {
         let known = vec![KnownModel { hash: model.hash(), name: String::new() }];
-        let (models, models_before, places) = (Models::of(model), None, Vec::new());
-        let state = State { epoch: 1, prepared, models, models_before, known, places };
+        let state = State {
+            epoch: FIRST_EPOCH,
+            prepared,
+            models: Models::of(model),
+            models_before: None,
+            known,
+            places: Vec::new(),
+            feeds: Vec::new(),
+            fresh: BTreeMap::new(),
+        };
         #[expect(clippy::disallowed_types, reason = "cold: shared by the engine's cold threads")]
         let state = Arc::new(Mutex::new(state));
         DecoderChanges { model: Arc::clone(model), state }
@@ -195,6 +251,15 @@ impl DecoderChanges {
         state.places.retain(|place| (place.silo, place.index) != (silo, index));
         state.places.push(place);
         WorkerChanges { prepared: Some(state.prepared.clone()), epoch: state.epoch, changes, returns: gives }
+    }
+
+    /// The ends of the feed of these streams, which begins with the model of the start.
+    #[must_use]
+    pub fn join_feed(&self, streams: &[u32]) -> HealthChanges {
+        let ((sender, fresh), (gives, returns)) = (mailbox(1), mailbox(1));
+        let streams = streams.iter().map(|stream| (*stream, 0)).collect();
+        self.lock().feeds.push(FeedPlace { streams, sender, returns, is_under_way: false, epoch: FIRST_EPOCH });
+        HealthChanges { fresh, returns: gives }
     }
 
     /// The error models in force.
@@ -392,9 +457,14 @@ impl DecoderChanges {
                 }
             }
         }
+        let State { feeds, models, fresh, epoch, .. } = &mut *state;
+        let health: Vec<InputHealth> = feeds.iter_mut().filter_map(|feed| feed.step(models, fresh, *epoch)).collect();
+        if feeds.iter().all(|feed| feed.epoch == *epoch) {
+            fresh.clear();
+        }
         drop(state);
         // Their memory is freed here, without the lock.
-        drop(back);
+        drop((back, health));
     }
 }
 

@@ -2,9 +2,11 @@
 //! counts, and no shot waits for the watch.
 
 use crate::rig::{alone, assert_nothing_lost, config, end, execute, profile, run, sampler, until};
+use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::code::{Model, Sampler, bundled_named};
 use pinwheel_engine::engine::{Command, Engine, Input};
 use pinwheel_engine::profile::Rate;
+use pinwheel_engine::streams::HealthVerdict;
 use std::sync::Arc;
 
 /// Shots of `model` whose stream 1 has mechanism `changed` five times as often.
@@ -71,5 +73,41 @@ fn every_shot_of_a_slow_input_is_counted_and_none_without_the_watch() {
         assert_nothing_lost(&outcome);
         let shots: u64 = outcome.counted.iter().map(|of| of.counts.shots).sum();
         assert_eq!(shots, if watches { 5_000 } else { 0 });
+    }
+}
+
+#[test]
+fn the_health_of_the_input_is_judged_by_the_model_in_force() {
+    let alone = alone();
+    let model = Arc::new(bundled_named("surface_d3").unwrap());
+    let mut noisy = Model::clone(&model);
+    noisy.errors.iter_mut().for_each(|error| error.probability *= 2.0);
+    let (mut sampler, mut flips) = (Sampler::new(&noisy, 4), vec![0; model.observable_words()]);
+    let reader = move |words: &mut [u64]| {
+        sampler.draw(words, &mut flips);
+        Ok(true)
+    };
+    let input = Input::Stream { model: Arc::clone(&model), name: "noisy".into(), reader: Box::new(reader) };
+    let mut profile = profile();
+    (profile.input.streams, profile.input.rate) = (3, Rate::Hz(40_000.0));
+    let engine = Engine::start(config(&profile, input, None)).unwrap();
+    let verdict = |now: &Snapshot, stream: usize| now.streams[stream].input_health.verdict;
+    until(&engine, "suspicion", |now| (0..3).all(|stream| verdict(now, stream) == HealthVerdict::Suspect));
+    let file = alone.file("noisy.dem");
+    std::fs::write(&file, noisy.to_string()).unwrap();
+    let model = |stream| Command::Model { file: Some(file.display().to_string()), stream };
+    execute(&engine, model(Some(1))).unwrap();
+    until(&engine, "stream 1 to be good", |now| verdict(now, 1) == HealthVerdict::Good);
+    assert_eq!([0, 2].map(|stream| verdict(&engine.snapshot(), stream)), [HealthVerdict::Suspect; 2]);
+    execute(&engine, model(None)).unwrap();
+    until(&engine, "all to be good", |now| (0..3).all(|stream| verdict(now, stream) == HealthVerdict::Good));
+    execute(&engine, Command::Model { file: None, stream: None }).unwrap();
+    until(&engine, "the models before", |now| verdict(now, 0) == HealthVerdict::Suspect);
+    engine.request_drain();
+    let outcome = end(engine);
+    assert_nothing_lost(&outcome);
+    assert_eq!(verdict(&outcome.snapshot, 1), HealthVerdict::Good);
+    for thread in &outcome.snapshot.threads {
+        assert_eq!(thread.memory.allocations, Some(0), "{}: {:?}", thread.name, thread.memory.first_site);
     }
 }

@@ -117,12 +117,12 @@ impl InputHealth {
         Self { expected, window_shots, first, shots_seen: 0, now: window.clone(), before: window }
     }
 
-    /// Counters at zero for each of `streams` streams of `model`'s shots.
+    /// Counters at zero for one of `streams` streams of `model`'s shots. Clones share what the model predicts.
     #[must_use]
-    pub fn for_streams(model: &Model, streams: usize) -> Vec<Self> {
+    pub fn one_of(model: &Model, streams: usize) -> Self {
         let one = Self::new(model);
         let first = if streams > MANY { FIRST_OF_MANY } else { one.first };
-        vec![Self { first, ..one }; streams]
+        Self { first, ..one }
     }
 
     /// Counts one packed shot.

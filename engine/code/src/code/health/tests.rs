@@ -175,13 +175,13 @@ fn an_impossible_detector_firing_once_is_not_bad() {
 fn of_many_streams_each_counts_its_first_shots_and_then_samples() {
     let model = bundled();
     let shot = vec![0; model.detector_words()];
-    let mut many = InputHealth::for_streams(&model, 1_000);
+    let mut many = vec![InputHealth::one_of(&model, 1_000); 1_000];
     assert_eq!(many.len(), 1_000);
     let shots = FIRST_OF_MANY + 10 * SAMPLE;
     (0..shots).for_each(|_| many[999].observe(&shot));
     assert_eq!(many[999].assess().shots_examined, FIRST_OF_MANY + 10);
     assert_eq!(many[0].assess().shots_examined, 0);
-    let mut few = InputHealth::for_streams(&model, 4);
+    let mut few = vec![InputHealth::one_of(&model, 4); 4];
     (0..shots).for_each(|_| few[0].observe(&shot));
     assert_eq!(few[0].assess().shots_examined, shots);
 }
