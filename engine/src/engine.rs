@@ -79,7 +79,7 @@ pub use drilling::{DrillRefused, LiveDrill, prepared as prepared_for_drills};
 pub use environment::{EnvironmentResult, ReportTarget};
 pub use inputs::{InputWanted, check_input};
 pub use model_file::DEM_BYTES_MAX;
-pub use reply::{Accepted, Acknowledged, Done, Status, WorkerAcknowledged};
+pub use reply::{Accepted, Acknowledged, ChangeAcknowledged, Done, Status, WorkerAcknowledged};
 pub use steer::{ApplyError, LENT_MAX, Switched};
 
 /// Configuration of an engine.

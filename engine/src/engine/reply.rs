@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
-pub use acknowledged::{Acknowledged, WorkerAcknowledged};
+pub use acknowledged::{Acknowledged, ChangeAcknowledged, WorkerAcknowledged};
 use acknowledged::{acknowledgements, change_of_workers, workers_acknowledged};
 
 /// A command is in force for all roles of a thread after this many of its frames.
@@ -142,18 +142,9 @@ pub enum Done {
     Decoder {
         /// Its name.
         decoder: String,
-        /// The stream; none: all streams.
-        stream: Option<u32>,
-        /// Epoch of the change.
-        epoch: u64,
-        /// Acknowledgement of each decode worker.
-        workers: Vec<WorkerAcknowledged>,
-        /// Whether all workers have acknowledged.
-        acknowledged: bool,
-        /// Longest time between two shots that a worker spent on the change.
-        pause_ns: u64,
-        /// Time waited for the acknowledgements, milliseconds.
-        waited_ms: u64,
+        /// How far the change has come.
+        #[serde(flatten)]
+        change: ChangeAcknowledged,
     },
     /// An error model was changed.
     Model {
@@ -161,18 +152,9 @@ pub enum Done {
         path: String,
         /// Its hash, 16 hexadecimal digits.
         hash: String,
-        /// The stream; none: all streams.
-        stream: Option<u32>,
-        /// Epoch of the change.
-        epoch: u64,
-        /// Acknowledgement of each decode worker.
-        workers: Vec<WorkerAcknowledged>,
-        /// Whether all workers have acknowledged.
-        acknowledged: bool,
-        /// Longest time between two shots that a worker spent on the change.
-        pause_ns: u64,
-        /// Time waited for the acknowledgements, milliseconds.
-        waited_ms: u64,
+        /// How far the change has come.
+        #[serde(flatten)]
+        change: ChangeAcknowledged,
     },
     /// The rate was changed.
     Rate {
@@ -263,9 +245,8 @@ impl Done {
     #[must_use]
     pub fn is_acknowledged(&self) -> bool {
         match self {
+            Done::Decoder { change, .. } | Done::Model { change, .. } => change.acknowledged,
             Done::Profile { acknowledged, .. }
-            | Done::Decoder { acknowledged, .. }
-            | Done::Model { acknowledged, .. }
             | Done::Feed { acknowledged, .. }
             | Done::End { acknowledged, .. }
             | Done::Silo { acknowledged, .. }
@@ -298,19 +279,8 @@ impl fmt::Display for Done {
                 write!(f, "feed held at {submitted} submitted, {answered} answered")
             }
             Done::Feed { held: false, .. } => f.write_str("feed released"),
-            Done::Decoder { decoder, stream, workers, pause_ns, .. } => {
-                let (count, all) = (workers.iter().filter(|worker| worker.acknowledged).count(), workers.len());
-                let of = stream.map_or_else(|| "all streams".to_owned(), |stream| format!("stream {stream}"));
-                write!(f, "decoder {decoder} for {of}: acknowledged by {count} of {all} workers, pause {pause_ns} ns")
-            }
-            Done::Model { path, hash, stream, workers, pause_ns, .. } => {
-                let (count, all) = (workers.iter().filter(|worker| worker.acknowledged).count(), workers.len());
-                let of = stream.map_or_else(|| "all streams".to_owned(), |stream| format!("stream {stream}"));
-                write!(
-                    f,
-                    "model {path} ({hash}) for {of}: acknowledged by {count} of {all} workers, pause {pause_ns} ns"
-                )
-            }
+            Done::Decoder { decoder, change } => write!(f, "decoder {decoder} for {change}"),
+            Done::Model { path, hash, change } => write!(f, "model {path} ({hash}) for {change}"),
             Done::Rate { hz: Some(hz), from } => write!(f, "rate {hz}/s, before {from}"),
             Done::Rate { hz: None, from } => write!(f, "rate max, as fast as slots come free, before {from}"),
             Done::End { phase, open, .. } => write!(f, "engine in {phase}, {open} shots open"),
@@ -389,29 +359,12 @@ impl Accepted {
                 })
             }
             Accepted::Decoder { decoder, stream, epoch } => {
-                let (workers, acknowledged, pause_ns) = change_of_workers(board, clock, *epoch);
-                (acknowledged || is_late).then(|| Done::Decoder {
-                    decoder: decoder.clone(),
-                    stream: *stream,
-                    epoch: *epoch,
-                    workers,
-                    acknowledged,
-                    pause_ns,
-                    waited_ms: waited.0 / 1_000_000,
-                })
+                let change = change_of_workers(board, clock, (*stream, *epoch), waited);
+                (change.acknowledged || is_late).then(|| Done::Decoder { decoder: decoder.clone(), change })
             }
             Accepted::Model { path, hash, stream, epoch } => {
-                let (workers, acknowledged, pause_ns) = change_of_workers(board, clock, *epoch);
-                (acknowledged || is_late).then(|| Done::Model {
-                    path: path.clone(),
-                    hash: hash.clone(),
-                    stream: *stream,
-                    epoch: *epoch,
-                    workers,
-                    acknowledged,
-                    pause_ns,
-                    waited_ms: waited.0 / 1_000_000,
-                })
+                let change = change_of_workers(board, clock, (*stream, *epoch), waited);
+                (change.acknowledged || is_late).then(|| Done::Model { path: path.clone(), hash: hash.clone(), change })
             }
             Accepted::Feed { held, frames: before } => {
                 let acknowledged = frames(board).iter().zip(before).all(|(now, then)| *now >= then + FRAMES);

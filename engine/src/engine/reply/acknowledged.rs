@@ -3,9 +3,10 @@
 use crate::board::{self, Board, RoleBlock};
 use crate::clock::Clock;
 use crate::roles::RoleKind;
-use crate::units::Ticks;
+use crate::units::{Nanos, Ticks};
 use pinwheel_edge::spin::SpinOrder;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Acknowledgement of a hot thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +38,34 @@ pub struct WorkerAcknowledged {
     pub pause_ns: u64,
 }
 
+/// How far a change of decoders or models has come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeAcknowledged {
+    /// The stream; none: all streams.
+    pub stream: Option<u32>,
+    /// Epoch of the change.
+    pub epoch: u64,
+    /// Acknowledgement of each decode worker.
+    pub workers: Vec<WorkerAcknowledged>,
+    /// Whether all workers have acknowledged.
+    pub acknowledged: bool,
+    /// Longest time between two shots that a worker spent on the change.
+    pub pause_ns: u64,
+    /// Time waited for the acknowledgements, milliseconds.
+    pub waited_ms: u64,
+}
+
+impl fmt::Display for ChangeAcknowledged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (count, all) = (self.workers.iter().filter(|worker| worker.acknowledged).count(), self.workers.len());
+        match self.stream {
+            Some(stream) => write!(f, "stream {stream}")?,
+            None => f.write_str("all streams")?,
+        }
+        write!(f, ": acknowledged by {count} of {all} workers, pause {} ns", self.pause_ns)
+    }
+}
+
 /// Each hot thread's acknowledgement of policy `epoch`.
 pub(super) fn acknowledgements(board: &Board, epoch: u64) -> Vec<Acknowledged> {
     let acknowledged = |thread: usize| {
@@ -54,12 +83,17 @@ pub(super) fn acknowledgements(board: &Board, epoch: u64) -> Vec<Acknowledged> {
     (0..board.shape().threads as usize).map(acknowledged).collect()
 }
 
-/// The acknowledgements of a change, whether they are complete, and the longest pause.
-pub(super) fn change_of_workers(board: &Board, clock: &Clock, epoch: u64) -> (Vec<WorkerAcknowledged>, bool, u64) {
+/// How far a change of decoders or models has come.
+pub(super) fn change_of_workers(
+    board: &Board,
+    clock: &Clock,
+    (stream, epoch): (Option<u32>, u64),
+    waited: Nanos,
+) -> ChangeAcknowledged {
     let workers = workers_acknowledged(board, clock, epoch);
     let acknowledged = workers.iter().all(|worker| worker.acknowledged);
     let pause_ns = workers.iter().map(|worker| worker.pause_ns).max().unwrap_or(0);
-    (workers, acknowledged, pause_ns)
+    ChangeAcknowledged { stream, epoch, workers, acknowledged, pause_ns, waited_ms: waited.0 / 1_000_000 }
 }
 
 /// The decode workers that run.
