@@ -89,7 +89,8 @@ fn engine(input: &Input, span: Duration) -> Vec<f64> {
         observables: None,
     };
     let engine = live(unrecorded(profile, input), span / 8);
-    let decoder = engine.plan().threads.iter().position(|thread| thread.roles[0].kind == RoleKind::Decode).unwrap();
+    let decoder = engine.plan().threads.iter().position(|thread| thread.roles[0].kind == RoleKind::Decode);
+    let decoder = decoder.expect("decode has a thread of its own; does another engine hold a core?");
     let tid = engine.snapshot().threads[decoder].tid;
     let answered = || engine.snapshot().silos[0].counters.answered;
     let (before, cpu, from) = (answered(), cpu_ns(tid), CLOCK.ticks());
