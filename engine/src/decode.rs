@@ -13,9 +13,10 @@
 mod by_graph;
 pub mod prepared;
 pub mod changes;
-mod window_tasks;
-pub mod stream;
 pub mod window;
+pub mod stream;
+pub mod blocks;
+mod window_tasks;
 pub mod worker;
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use crate::code::correlations::correlations;
 use crate::code::graph::{Graph, GraphError};
 use crate::pipe::Carries;
 use crate::profile::{Decoder, Predecoder, Window, WindowRounds};
+use blocks::{BlockedMatcher, BlockedModel};
 pub use pinwheel_matching::LookupError;
 use stream::{StreamedMatcher, StreamedModel};
 use window::{WindowError, WindowMatcher, WindowModel};
@@ -89,7 +91,7 @@ pub enum ReadyError {
         decoder: Decoder,
     },
     /// A stream for a decoder that decodes none.
-    #[error("found decoder UnionFind with a stream, expected Matching; set window: None or Some(..)")]
+    #[error("found decoder UnionFind with a stream or blocks, expected Matching; set window: None or Some(..)")]
     Stream,
     /// The model has no look-up table.
     #[error(transparent)]
@@ -105,6 +107,7 @@ enum Ready {
     Whole(Arc<by_graph::GraphModel>),
     Windows(Arc<WindowModel>),
     Stream(Arc<StreamedModel>),
+    Blocks(Arc<BlockedModel>),
 }
 
 impl MatcherModel {
@@ -120,13 +123,14 @@ impl MatcherModel {
             (Decoder::Matching, Window::None) => Ok(Self::new(model)?),
             (Decoder::Matching, Window::Some(size)) => Self::windowed_predecoding(model, size, predecoder),
             (Decoder::Matching, Window::Stream(size)) => Self::streamed(model, size),
+            (Decoder::Matching, Window::Blocks(rounds)) => Self::in_blocks(model, rounds),
             (Decoder::Correlated, Window::None) => Ok(Self::correlated(model)?),
             (Decoder::UnionFind, Window::None) => Ok(Self::union_find(model)?),
             (Decoder::UnionFind, Window::Some(size)) => {
                 let windows = WindowModel::union_find(model, size)?.predecoding(predecoder);
                 Ok(Self(Ready::Windows(Arc::new(windows))))
             }
-            (Decoder::UnionFind, Window::Stream(_)) => Err(ReadyError::Stream),
+            (Decoder::UnionFind, Window::Stream(_) | Window::Blocks(_)) => Err(ReadyError::Stream),
             (Decoder::Lookup, Window::None) => Self::lookup(model),
             (Decoder::Correlated | Decoder::Lookup, _) => Err(ReadyError::Windows { decoder }),
         }
@@ -202,6 +206,15 @@ impl MatcherModel {
         Ok(Self(Ready::Stream(Arc::new(StreamedModel::new(model, size)?))))
     }
 
+    /// Prepares `model` for decoding in blocks of so many rounds; see [`blocks`].
+    ///
+    /// # Errors
+    ///
+    /// As [`BlockedModel::new`].
+    pub fn in_blocks(model: &Model, block_rounds: u32) -> Result<Self, ReadyError> {
+        Ok(Self(Ready::Blocks(Arc::new(BlockedModel::new(model, block_rounds)?))))
+    }
+
     /// A matcher that answers like the windows of a shot that arrives by rounds; `None` for models
     /// that decode whole shots.
     #[must_use]
@@ -209,7 +222,7 @@ impl MatcherModel {
         match &self.0 {
             Ready::Whole(_) => None,
             Ready::Windows(model) => Some(Box::new(WindowMatcher::by_rounds(Arc::clone(model)))),
-            Ready::Stream(_) => Some(self.matcher()),
+            Ready::Stream(_) | Ready::Blocks(_) => Some(self.matcher()),
         }
     }
 
@@ -220,16 +233,18 @@ impl MatcherModel {
             Ready::Whole(model) => Box::new(by_graph::GraphMatcher::new(Arc::clone(model))),
             Ready::Windows(model) => Box::new(WindowMatcher::new(Arc::clone(model))),
             Ready::Stream(model) => Box::new(StreamedMatcher::new(Arc::clone(model))),
+            Ready::Blocks(model) => Box::new(BlockedMatcher::new(Arc::clone(model))),
         }
     }
 
-    /// Number of windows of a shot, or of parts of a stream; 1 for whole shots.
+    /// Number of windows of a shot, of parts of a stream, or of tasks for blocks; 1 for whole shots.
     #[must_use]
     pub fn windows(&self) -> u32 {
         match &self.0 {
             Ready::Whole(_) => 1,
             Ready::Windows(model) => model.plan().count(),
             Ready::Stream(model) => model.parts(),
+            Ready::Blocks(model) => model.tasks(),
         }
     }
 
@@ -241,6 +256,7 @@ impl MatcherModel {
             Ready::Whole(_) => None,
             Ready::Windows(model) => Some(model.words_after_rounds()),
             Ready::Stream(model) => Some(model.words_after_rounds().to_vec()),
+            Ready::Blocks(model) => Some(model.words_after_rounds().to_vec()),
         }
     }
 
@@ -252,6 +268,7 @@ impl MatcherModel {
         match &self.0 {
             Ready::Windows(model) if has_windows => Some(Arc::new(model.carries(jobs))),
             Ready::Stream(model) if has_windows => Some(Arc::new(model.carries(jobs, streams))),
+            Ready::Blocks(model) => Some(Arc::new(model.carries(jobs))),
             _ => None,
         }
     }
@@ -263,6 +280,7 @@ impl MatcherModel {
             Ready::Whole(model) => model.bytes(),
             Ready::Windows(model) => model.bytes(),
             Ready::Stream(model) => model.bytes(),
+            Ready::Blocks(model) => model.bytes(),
         }
     }
 
@@ -273,6 +291,7 @@ impl MatcherModel {
             Ready::Whole(model) => model.name(),
             Ready::Windows(model) => model.name(),
             Ready::Stream(_) => stream::NAME,
+            Ready::Blocks(_) => blocks::NAME,
         }
     }
 }

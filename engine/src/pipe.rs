@@ -16,7 +16,7 @@ mod to_graph;
 mod watermarks;
 
 pub use answer::{Answer, AnsweredBy, MODELS_MAX};
-pub use carries::{Carries, CarryWindow, StreamShots};
+pub use carries::{BlockShots, Carries, CarryWindow, StreamShots};
 pub use pressure::Pressure;
 pub use streams::{home, partner};
 pub use to_graph::{FromPath, ToGraph, Tombstone};

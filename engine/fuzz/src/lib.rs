@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use pinwheel_matching::{
-    CorrelatedMatcher, CorrelatedModel, Correlation, Edge, GraphError, MatchError, Matched, Matcher, MatchingModel,
-    StreamError, StreamMatcher, StreamModel, TABLE_BYTES_MAX, UnionFind,
+    BlockFusion, BlockMatcher, BlockModel, CorrelatedMatcher, CorrelatedModel, Correlation, Edge, GraphError,
+    MatchError, Matched, Matcher, MatchingModel, StreamError, StreamMatcher, StreamModel, TABLE_BYTES_MAX, UnionFind,
 };
 
 /// Reads numbers from bytes; 0 behind their end.
@@ -216,6 +216,12 @@ pub fn any_rounds(bytes: &[u8]) {
     };
     let mut stream = StreamMatcher::new(Arc::new(model));
     let rounds = stream.model().rounds();
+    let model =
+        BlockModel::new(&round_of, 1, edges.iter().map(OwnEdge::given), commit + buffer).expect("as the stream");
+    let model = Arc::new(model);
+    let block = |index| BlockMatcher::new(Arc::clone(&model), index);
+    let mut blocks: Vec<BlockMatcher> = (0..model.blocks()).map(block).collect();
+    let mut fusion = BlockFusion::new(Arc::clone(&model));
     while !bytes.is_empty() {
         let shot = fired(&mut bytes, detectors);
         stream.begin();
@@ -240,6 +246,16 @@ pub fn any_rounds(bytes: &[u8]) {
         let mut observables = [0];
         let answer = stream.finish(&mut observables);
         let exact = whole.decode(shot.iter().copied(), &mut [0]);
+        for block in &mut blocks {
+            let (round_of, shot) = (&round_of, &shot);
+            block.decode(|round| {
+                let of_round = move |at: &u32| round_of.get(*at as usize).map_or(round == 0, |of| *of == round);
+                shot.iter().copied().filter(of_round)
+            });
+            fusion.take(block);
+        }
+        let fused = fusion.finish(&mut [0]);
+        assert_eq!(fused.ok().map(|fused| fused.units), exact.as_ref().ok().map(|exact| exact.units), "in blocks");
         match (answer, exact) {
             (Err(StreamError::Short { .. }), _) => assert!(is_refused),
             (Ok(answer), Ok(exact)) => {

@@ -21,6 +21,7 @@
 //!   correlated: two matchings; the first makes edges lighter in the second
 //!   confidence: a matcher with the two classes of an observable held apart
 //!   stream: a search over a ring of rounds, for shots that come round by round
+//!   stream::blocks: blocks of rounds that several threads match, and their fusion
 //! ```
 //!
 //! # Sources
@@ -55,5 +56,6 @@ pub use graph::{Edge, GraphError};
 pub use lookup::{LOOKUP_BYTES_MAX, Lookup, LookupError, LookupModel};
 pub use matcher::{MatchError, Matched, Matcher};
 pub use model::{MatchingModel, TABLE_BYTES_MAX};
+pub use stream::blocks::{BlockFusion, BlockMatcher, BlockModel};
 pub use stream::{StreamError, StreamMatcher, StreamModel, StreamModelError};
 pub use union_find::UnionFind;

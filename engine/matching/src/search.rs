@@ -23,6 +23,7 @@ mod trees;
 mod nearest;
 mod pairs;
 mod rounds;
+mod fuse;
 
 pub(crate) use pairs::Pair;
 pub(crate) use rounds::Presence;

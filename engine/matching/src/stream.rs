@@ -38,6 +38,8 @@
 //! rounds have forms of their own. Each slot has a node for the boundary, so that it is as far away as
 //! in other slots.
 
+pub mod blocks;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;

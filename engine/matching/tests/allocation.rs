@@ -7,8 +7,8 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use pinwheel_matching::{
-    CorrelatedMatcher, CorrelatedModel, Correlation, Edge, Lookup, LookupModel, Matcher, MatchingModel, StreamMatcher,
-    StreamModel, TABLE_BYTES_MAX, UnionFind,
+    BlockFusion, BlockMatcher, BlockModel, CorrelatedMatcher, CorrelatedModel, Correlation, Edge, Lookup, LookupModel,
+    Matcher, MatchingModel, StreamMatcher, StreamModel, TABLE_BYTES_MAX, UnionFind,
 };
 
 struct Counting;
@@ -143,6 +143,35 @@ fn nothing_is_allocated_in_a_stream() {
         }
         let after = allocations();
         assert_eq!(after - before, 0, "commit {commit}, buffer {buffer}, weight {weight}");
+    }
+}
+
+/// Each row of the square is a round.
+#[test]
+fn nothing_is_allocated_in_blocks() {
+    let round_of: Vec<u32> = (0..SIDE * SIDE).map(|detector| detector / SIDE).collect();
+    for block_rounds in [1, 5, SIDE] {
+        let model = Arc::new(BlockModel::new(&round_of, 1, edges(&[5]), block_rounds).unwrap());
+        let block = |index| BlockMatcher::new(Arc::clone(&model), index);
+        let mut blocks: Vec<BlockMatcher> = (0..model.blocks()).map(block).collect();
+        let mut fusion = BlockFusion::new(Arc::clone(&model));
+        let mut state = 1u64;
+        let before = allocations();
+        let mut weight = 0.0;
+        for shot in 0..2_000u64 {
+            for block in &mut blocks {
+                block.decode(|round| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    let drawn = state;
+                    let fired = move |at: &u32| drawn.rotate_right(*at) % 64 < 1 + shot % 64;
+                    (round * SIDE..(round + 1) * SIDE).filter(fired)
+                });
+                fusion.take(block);
+            }
+            weight += fusion.finish(&mut [0]).map_or(0.0, |matched| matched.weight);
+        }
+        let after = allocations();
+        assert_eq!(after - before, 0, "blocks of {block_rounds}, weight {weight}");
     }
 }
 

@@ -284,11 +284,18 @@ impl Orchestrator {
     fn by_windows(&mut self, job: Job, from: u32, frame: &Frame<'_>) -> Option<Job> {
         let windows = self.parts.carries.as_ref().map_or(0, |carries| carries.windows());
         let (stream, sequence) = self.parts.pipe.jobs.shot(&job);
+        if from == 0 && !self.give_matcher(&job) {
+            return Some(job);
+        }
         for index in from..windows {
             match (self.submit_window(&job, index, stream, frame), index) {
                 (Ok(()), _) => {}
-                (Err(NoRoom::Now), 0) => return Some(job),
+                (Err(NoRoom::Now), 0) => {
+                    self.take_matcher(&job, false);
+                    return Some(job);
+                }
                 (Err(NoRoom::ForIt), 0) => {
+                    self.take_matcher(&job, false);
                     self.refuse(job, frame);
                     return None;
                 }

@@ -6,9 +6,10 @@
 //! round does not depend on the experiment's length. A shot that arrives by rounds is decoded by
 //! tasks, each of which takes one part; a shot that arrives whole is decoded in one go.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use pinwheel_matching::{StreamError, StreamMatcher, StreamModel, StreamModelError};
+use pinwheel_matching::{StreamError, StreamMatcher, StreamModel};
 
 use super::by_graph::{edges, reason};
 use super::window::{WindowError, WindowPlan, words_after_rounds};
@@ -21,11 +22,8 @@ use crate::profile::WindowRounds;
 /// The matcher's name in reports.
 pub(super) const NAME: &str = "sparse-blossom as a stream";
 
-/// A model prepared for decoding as a stream.
-pub struct StreamedModel {
-    matching: Arc<StreamModel>,
-    /// Rounds of a part; the last part may have fewer.
-    part_rounds: u32,
+/// Which bits of a packed shot belong to each round of a model, and what every shot flips.
+pub(super) struct RoundBits {
     /// The detectors of the rounds in a packed shot, round after round: index of a word, and bits in
     /// it. In one array: a long experiment reads it from end to end.
     bits: Vec<(u32, u64)>,
@@ -37,6 +35,90 @@ pub struct StreamedModel {
     always_detectors: Vec<u64>,
     always_observables: Vec<u64>,
     always_weight: f64,
+}
+
+impl RoundBits {
+    pub(super) fn new(rounds: &Rounds, graph: &Graph) -> Self {
+        let (mut bits, mut starts) = (Vec::<(u32, u64)>::new(), vec![0]);
+        for round in 0..rounds.count() {
+            let first = bits.len();
+            for &detector in rounds.members(round) {
+                match bits[first..].last_mut() {
+                    Some((word, bits)) if *word == detector / 64 => *bits |= 1 << (detector % 64),
+                    _ => bits.push((detector / 64, 1 << (detector % 64))),
+                }
+            }
+            starts.push(bits.len() as u32);
+        }
+        Self {
+            bits,
+            starts,
+            words_after_rounds: words_after_rounds(rounds, graph.detector_words),
+            detector_words: graph.detector_words,
+            observable_words: graph.observable_words,
+            always_detectors: graph.always_detectors.clone(),
+            always_observables: graph.always_observables.clone(),
+            always_weight: graph.always_weight,
+        }
+    }
+
+    fn of(&self, round: u32) -> &[(u32, u64)] {
+        &self.bits[self.starts[round as usize] as usize..self.starts[round as usize + 1] as usize]
+    }
+
+    /// The detectors of `round` that fired; `word` reads a word of the packed shot.
+    pub(super) fn fired(&self, round: u32, word: impl Fn(u32) -> u64) -> impl Iterator<Item = u32> {
+        self.of(round).iter().flat_map(move |&(at, bits)| {
+            let fired = (word(at) ^ self.always_detectors[at as usize]) & bits;
+            ones_of(fired).map(move |bit| at * 64 + bit)
+        })
+    }
+
+    /// Leading words of a packed shot that have all detectors of `rounds`.
+    pub(super) fn words_of(&self, rounds: Range<u32>) -> u32 {
+        rounds.flat_map(|round| self.of(round)).map(|&(word, _)| word + 1).max().unwrap_or(0)
+    }
+
+    /// For each round, the leading words of a packed shot that are complete once it has arrived.
+    pub(super) fn words_after_rounds(&self) -> &[u32] {
+        &self.words_after_rounds
+    }
+
+    /// Words of a packed shot.
+    pub(super) const fn detector_words(&self) -> u32 {
+        self.detector_words as u32
+    }
+
+    /// XORs what every shot flips into `observables`.
+    pub(super) fn flip_always(&self, observables: &mut [u64]) {
+        observables.iter_mut().zip(&self.always_observables).for_each(|(word, by)| *word ^= by);
+    }
+
+    /// Weight of what every shot flips.
+    pub(super) const fn always_weight(&self) -> f64 {
+        self.always_weight
+    }
+
+    /// # Panics
+    ///
+    /// If a slice is not as wide as the model.
+    pub(super) fn check_widths(&self, syndrome: &[u64], observables: &[u64]) {
+        assert_eq!(syndrome.len(), self.detector_words, "the syndrome must be as wide as the model");
+        assert_eq!(observables.len(), self.observable_words, "observables must be as wide as the model");
+    }
+
+    /// Bytes on the heap.
+    pub(super) fn bytes(&self) -> usize {
+        self.bits.capacity() * size_of::<(u32, u64)>() + 4 * self.starts.capacity()
+    }
+}
+
+/// A model prepared for decoding as a stream.
+pub struct StreamedModel {
+    matching: Arc<StreamModel>,
+    /// Rounds of a part; the last part may have fewer.
+    part_rounds: u32,
+    bits: RoundBits,
 }
 
 impl StreamedModel {
@@ -53,37 +135,9 @@ impl StreamedModel {
         WindowPlan::new(rounds.count(), size)?;
         let round_of: Vec<u32> = (0..model.detectors).map(|detector| rounds.of(detector)).collect();
         let WindowRounds { commit_rounds, buffer_rounds } = size;
-        let matching =
-            match StreamModel::new(&round_of, graph.observable_words, edges(&graph), commit_rounds, buffer_rounds) {
-                Ok(matching) => Arc::new(matching),
-                Err(StreamModelError::Observables { .. }) => {
-                    return Err(WindowError::Observables { found: model.observables }.into());
-                }
-                Err(error) => unreachable!("a graph's edges join its own detectors, sizes are checked: {error}"),
-            };
-        let (mut bits, mut starts) = (Vec::<(u32, u64)>::new(), vec![0]);
-        for round in 0..rounds.count() {
-            let first = bits.len();
-            for &detector in rounds.members(round) {
-                match bits[first..].last_mut() {
-                    Some((word, bits)) if *word == detector / 64 => *bits |= 1 << (detector % 64),
-                    _ => bits.push((detector / 64, 1 << (detector % 64))),
-                }
-            }
-            starts.push(bits.len() as u32);
-        }
-        Ok(Self {
-            matching,
-            part_rounds: commit_rounds,
-            bits,
-            starts,
-            words_after_rounds: words_after_rounds(&rounds, graph.detector_words),
-            detector_words: graph.detector_words,
-            observable_words: graph.observable_words,
-            always_detectors: graph.always_detectors,
-            always_observables: graph.always_observables,
-            always_weight: graph.always_weight,
-        })
+        let matching = StreamModel::new(&round_of, graph.observable_words, edges(&graph), commit_rounds, buffer_rounds);
+        let matching = Arc::new(matching.map_err(|error| WindowError::of_stream(&error, model))?);
+        Ok(Self { matching, part_rounds: commit_rounds, bits: RoundBits::new(&rounds, &graph) })
     }
 
     /// Number of parts of a shot.
@@ -95,27 +149,24 @@ impl StreamedModel {
     /// For each round, the leading words of a packed shot that are complete once it has arrived.
     #[must_use]
     pub fn words_after_rounds(&self) -> &[u32] {
-        &self.words_after_rounds
+        self.bits.words_after_rounds()
     }
 
     /// Matchers for shots of `streams` streams in `jobs` job buffers.
     #[must_use]
     pub fn carries(&self, jobs: u32, streams: u32) -> Carries {
-        let mut words = 0;
-        let needed: Vec<u32> = (0..self.parts())
-            .map(|part| {
-                let bits = self.rounds_of(part).flat_map(|round| self.bits_of(round));
-                words = bits.map(|&(word, _)| word + 1).fold(words, u32::max);
-                if part + 1 == self.parts() { self.detector_words as u32 } else { words }
-            })
-            .collect();
+        let last = self.parts() - 1;
+        let words = |part| {
+            if part == last { self.bits.detector_words() } else { self.bits.words_of(0..self.rounds_of(part).end) }
+        };
+        let needed: Vec<u32> = (0..=last).map(words).collect();
         Carries::of_streams(jobs, streams, &self.matching, &needed)
     }
 
     /// Bytes on the heap.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.matching.bytes() + self.bits.capacity() * size_of::<(u32, u64)>() + 4 * self.starts.capacity()
+        self.matching.bytes() + self.bits.bytes()
     }
 
     /// A matcher for one shot at a time.
@@ -124,18 +175,14 @@ impl StreamedModel {
         StreamMatcher::new(Arc::clone(&self.matching))
     }
 
-    fn bits_of(&self, round: u32) -> &[(u32, u64)] {
-        &self.bits[self.starts[round as usize] as usize..self.starts[round as usize + 1] as usize]
-    }
-
-    fn rounds_of(&self, part: u32) -> std::ops::Range<u32> {
+    fn rounds_of(&self, part: u32) -> Range<u32> {
         let first = part * self.part_rounds;
         first..first.saturating_add(self.part_rounds).min(self.matching.rounds())
     }
 
     /// The bits that every shot flips: XORs them into `observables`.
     pub(super) fn begin(&self, observables: &mut [u64]) {
-        observables.iter_mut().zip(&self.always_observables).for_each(|(word, by)| *word ^= by);
+        self.bits.flip_always(observables);
     }
 
     /// Adds the rounds of `part` to the matching of a shot; `word` reads a word of the packed shot.
@@ -153,25 +200,21 @@ impl StreamedModel {
         &self,
         matcher: &mut StreamMatcher,
         part: u32,
-        word: impl Fn(u32) -> u64,
+        word: impl Fn(u32) -> u64 + Copy,
         observables: &mut [u64],
     ) -> Result<Option<f64>, DecodeError> {
         if part == 0 {
             matcher.begin();
         }
         for round in self.rounds_of(part) {
-            let bits = self.bits_of(round).iter().flat_map(|&(at, bits)| {
-                let fired = (word(at) ^ self.always_detectors[at as usize]) & bits;
-                ones_of(fired).map(move |bit| at * 64 + bit)
-            });
-            matcher.round(round, bits).map_err(failed)?;
+            matcher.round(round, self.bits.fired(round, word)).map_err(failed)?;
         }
         if part + 1 < self.parts() {
             matcher.advance().map_err(failed)?;
             return Ok(None);
         }
         let matched = matcher.finish(observables).map_err(failed)?;
-        Ok(Some(matched.weight + self.always_weight))
+        Ok(Some(matched.weight + self.bits.always_weight()))
     }
 }
 
@@ -197,8 +240,7 @@ impl StreamedMatcher {
 impl Matcher for StreamedMatcher {
     fn decode(&mut self, syndrome: &[u64], observables: &mut [u64]) -> Result<Decoded, DecodeError> {
         let Self { model, matcher } = self;
-        assert_eq!(syndrome.len(), model.detector_words, "the syndrome must be as wide as the model");
-        assert_eq!(observables.len(), model.observable_words, "observables must be as wide as the model");
+        model.bits.check_widths(syndrome, observables);
         observables.fill(0);
         model.begin(observables);
         let mut weight = None;

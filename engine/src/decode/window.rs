@@ -68,6 +68,7 @@ mod plan;
 pub use matcher::{WindowMatcher, WindowWorker};
 pub use plan::{Window, WindowPlan};
 
+use pinwheel_matching::StreamModelError;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -105,12 +106,33 @@ pub enum WindowError {
         /// The model's rounds of detectors.
         rounds: u32,
     },
-    /// A stream adds up one word of observables.
-    #[error("found {found} observables, expected at most 64 in a stream; use window: Some(..) or None")]
+    /// A block is 0 rounds, or larger than the model.
+    #[error(
+        "blocks of {found} rounds do not fit the model's {rounds} rounds of detectors; choose from 1..={rounds}, \
+         several times the code's distance"
+    )]
+    Block {
+        /// The requested size.
+        found: u32,
+        /// The model's rounds of detectors.
+        rounds: u32,
+    },
+    /// Streams and blocks add up one word of observables.
+    #[error("found {found} observables, expected at most 64 in a stream or in blocks; use window: Some(..) or None")]
     Observables {
         /// The model's.
         found: u32,
     },
+}
+
+impl WindowError {
+    /// Why the graph of `model`, with sizes that were checked, is refused by streams and blocks.
+    pub(super) fn of_stream(error: &StreamModelError, model: &Model) -> Self {
+        match error {
+            StreamModelError::Observables { .. } => Self::Observables { found: model.observables },
+            _ => unreachable!("a graph's edges join its own detectors, sizes are checked: {error}"),
+        }
+    }
 }
 
 /// Windows with equal graphs: the graph prepared for matching, and the effect of committing each

@@ -1,5 +1,5 @@
 //! One window of a shot as a task: a decode worker decodes it between two states of the shot's
-//! carry, or adds it to the shot's stream.
+//! carry, adds it to the shot's stream, or matches a block of it.
 //!
 //! Each decode worker has its own [`WindowBench`], on its thread. Bounded by the window. Allocates
 //! nothing once warm.
@@ -12,10 +12,12 @@
 //! graph, and the worker that matches a window also predecodes it. A stream is not predecoded: its
 //! rounds are matched as they come.
 
+use super::blocks::BlockedModel;
 use super::stream::StreamedModel;
 use super::window::{WindowModel, WindowWorker};
 use super::{DecodeError, MatcherModel, Ready};
 use crate::pipe::Carries;
+use crate::units::Ticks;
 use pinwheel_edge::slot::jobs::Job;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::sync::{DataWord, read_words, write_words};
@@ -36,6 +38,7 @@ enum Kind {
         carry: Vec<u64>,
     },
     Stream(Arc<StreamedModel>),
+    Blocks(Arc<BlockedModel>),
 }
 
 impl WindowBench {
@@ -49,6 +52,7 @@ impl WindowBench {
                 carry: vec![0; carries.stride_words() as usize],
             },
             Ready::Stream(model) => Kind::Stream(Arc::clone(model)),
+            Ready::Blocks(model) => Kind::Blocks(Arc::clone(model)),
         };
         Some(WindowBench { carries, kind })
     }
@@ -57,7 +61,7 @@ impl WindowBench {
     pub(super) fn renew(&mut self) {
         match &mut self.kind {
             Kind::Sliding { model, worker, .. } => *worker = WindowWorker::new(Arc::clone(model)),
-            Kind::Stream(_) => self.carries.streams().iter().for_each(|shots| shots.renew()),
+            Kind::Stream(_) | Kind::Blocks(_) => self.carries.renew(),
         }
     }
 
@@ -81,6 +85,7 @@ impl WindowBench {
                 observables.iter_mut().zip(always).for_each(|(word, by)| *word ^= *by);
             }
             Kind::Stream(model) => model.begin(observables),
+            Kind::Blocks(_) => {}
         }
     }
 
@@ -102,12 +107,41 @@ impl WindowBench {
             (Kind::Stream(model), Some(payload), Some(shots)) => {
                 let word = |word: u32| payload[word as usize].load();
                 let decode = |matcher: &mut _| model.decode(matcher, index, word, observables).map(|_| 0);
-                shots.with(carries.stream_matcher(job), decode).unwrap_or(Err(DecodeError::Declined))
+                shots.with(carries.matcher_of(job), decode).unwrap_or(Err(DecodeError::Declined))
             }
-            // A stream's whole shots are no tasks.
-            (Kind::Stream(_), ..) => Err(DecodeError::Declined),
+            // A stream's whole shots are no tasks, and blocks are not decoded one after the other.
+            (Kind::Stream(_) | Kind::Blocks(_), ..) => Err(DecodeError::Declined),
         };
         decoded.map_err(|_| ErrorCode::Unmatchable)
+    }
+
+    /// Whether the windows of a shot are blocks, of which several workers decode some at the same time.
+    pub(super) const fn are_blocks(&self) -> bool {
+        matches!(self.kind, Kind::Blocks(_))
+    }
+
+    /// Decodes block `index` of the shot of `job`, or fuses all blocks if there is none of that index: then it
+    /// XORs the shot's flips into `observables`, and returns when the first block began. `word` reads a word
+    /// of the shot.
+    pub(super) fn block(
+        &self,
+        job: &Job,
+        index: u32,
+        began: Ticks,
+        word: impl Fn(u32) -> u64 + Copy,
+        observables: &mut [u64],
+    ) -> Result<Ticks, ErrorCode> {
+        let (Kind::Blocks(model), Some(shots)) = (&self.kind, self.carries.blocks()) else {
+            return Err(ErrorCode::Unmatchable);
+        };
+        let set = self.carries.matcher_of(job);
+        if !self.is_last(index) {
+            let is_decoded = shots.decode(set, index, began, |matcher| model.decode(matcher, word));
+            return if is_decoded { Ok(began) } else { Err(ErrorCode::DecoderPanic) };
+        }
+        let fused = shots.fuse(set, |fusion| model.finish(fusion, observables));
+        let (finished, began) = fused.ok_or(ErrorCode::DecoderPanic)?;
+        finished.map(|_| began).map_err(|_| ErrorCode::Unmatchable)
     }
 }
 

@@ -243,9 +243,12 @@ impl Bench {
     /// Decodes one window of the shot of `job`, unless the shot has been answered or an earlier
     /// window failed. The last window's end is the shot's result.
     fn window(&mut self, job: &Job, index: u32, rough: &mut Rough<'_>, began: Ticks, frame: &Frame<'_>) -> Ticks {
+        let are_blocks = self.windows.as_ref().is_some_and(WindowBench::are_blocks);
         let (table, jobs) = (&self.parts.pipe.table, &self.parts.pipe.jobs);
         let origin = jobs.origin(job);
-        let (before, begun) = if index == 0 { (Ok(self.matchers.main().0), began) } else { jobs.decoded(job) };
+        // Blocks follow no other.
+        let is_first = index == 0 || are_blocks;
+        let (before, mut begun) = if is_first { (Ok(self.matchers.main().0), began) } else { jobs.decoded(job) };
         if index == 0 {
             let pipe = &self.parts.pipe;
             board::set(&pipe.board.slots(pipe.silo)[origin.ticket.slot as usize].decoding, began.0);
@@ -255,11 +258,14 @@ impl Bench {
         let before = if is_open { before } else { Err(ErrorCode::ShotDeadline) };
         let panics = index == 0 && frame.phase != Phase::Warmup && self.parts.injector.decode_panics();
         let result = before.and_then(|by| {
-            catch_unwind(AssertUnwindSafe(|| self.attempt_window(job, &origin, index, rough, panics)))
-                .unwrap_or_else(|payload| Err(self.recover(payload, 0)))
-                .map(|()| by)
+            let attempt = || match are_blocks {
+                true => self.attempt_block(job, &origin, index, began, rough, panics).map(|since| begun = since),
+                false => self.attempt_window(job, &origin, index, rough, panics),
+            };
+            catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|payload| Err(self.recover(payload, 0))).map(|()| by)
         });
-        if index == 0 || result.is_err() {
+        // A block that failed leaves its shot without it.
+        if !are_blocks && (index == 0 || result.is_err()) {
             self.parts.pipe.jobs.set_decoded(job, result, begun);
         }
         let ended = frame.ticks();
@@ -305,6 +311,30 @@ impl Bench {
         board::add(&self.block().predecoded_events, u64::from(explained));
         write_words(self.parts.pipe.jobs.observables(job), rough.flips);
         Ok(())
+    }
+
+    /// Decodes a block of a shot, or fuses its blocks. Returns when the decode of the block, or of the shot, began.
+    fn attempt_block(
+        &mut self,
+        job: &Job,
+        origin: &Origin,
+        index: u32,
+        began: Ticks,
+        rough: &mut Rough<'_>,
+        panics: bool,
+    ) -> Result<Ticks, ErrorCode> {
+        assert!(!panics, "injected");
+        if origin.by_rounds {
+            rough.flips.fill(0);
+        } else {
+            read_shot(&self.parts.pipe, job, origin.raw, rough);
+            self.predecode(origin.raw, rough);
+        }
+        let payload = origin.by_rounds.then(|| self.parts.pipe.table.payload(origin.ticket.slot));
+        let Some(windows) = &self.windows else { unreachable!("there are blocks") };
+        let Rough { syndrome, flips, .. } = rough;
+        let word = |word: u32| payload.map_or_else(|| syndrome[word as usize], |payload| payload[word as usize].load());
+        windows.block(job, index, began, word, flips)
     }
 
     /// Recovers from a panic in a decode of `stream`: rebuilds its matchers.

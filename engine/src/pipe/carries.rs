@@ -1,16 +1,17 @@
 //! Carries: intermediate results between the windows of a shot.
 //!
 //! Owns a carry for each job buffer: the shot's rounds without the events explained so far, each
-//! round at whole words; or, for streams, the index of the matcher that the shot has
-//! ([`StreamShots`]). A window's task reads and writes the words of its own rounds and of the
+//! round at whole words; or, for streams and blocks, the index of the matchers that the shot has
+//! ([`StreamShots`], [`BlockShots`]). A window's task reads and writes the words of its own rounds and of the
 //! rounds that its commits reach. These words are its region: the graph orders windows that share
 //! rounds, and lets windows of different shots run in parallel. Written by the decode worker that
 //! runs a window; the graph role uses only the regions. Bounds: the jobs, and the model's rounds.
 //! Never allocates after construction.
 
+use crate::units::Ticks;
 use pinwheel_edge::slot::jobs::Job;
 use pinwheel_edge::sync::{DataWord, DataWords, read_words, write_words};
-use pinwheel_matching::{StreamMatcher, StreamModel};
+use pinwheel_matching::{BlockFusion, BlockMatcher, BlockModel, StreamMatcher, StreamModel};
 use std::ops::Range;
 #[expect(clippy::disallowed_types, reason = "tried only, never waited for; see StreamShots")]
 use std::sync::Mutex;
@@ -19,6 +20,10 @@ use std::sync::{Arc, TryLockError};
 /// Most shots that are decoded as streams at once; more wait. Each takes the memory of one
 /// [`StreamMatcher`], 0.1 MB at distance 5.
 const STREAM_SHOTS_MAX: u32 = 64;
+
+/// Most shots that are decoded in blocks at once; more wait. Each takes the memory of a whole shot's search
+/// twice, 2.8 MB for 500 rounds of distance 5.
+const BLOCK_SHOTS_MAX: u32 = 16;
 
 /// One window of every shot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +39,7 @@ pub struct Carries {
     windows: Box<[CarryWindow]>,
     words: DataWords,
     streams: Option<StreamShots>,
+    blocks: Option<BlockShots>,
 }
 
 /// The matchers of shots that are decoded as streams. The graph role gives each such shot one, from
@@ -65,13 +71,107 @@ impl StreamShots {
     }
 
     /// Builds those matchers anew in which a decode panicked. Allocates.
-    pub fn renew(&self) {
-        for matcher in self.matchers.iter().filter(|matcher| matcher.is_poisoned()) {
-            if let Err(TryLockError::Poisoned(poisoned)) = matcher.try_lock() {
-                *poisoned.into_inner() = StreamMatcher::new(Arc::clone(&self.model));
-                matcher.clear_poison();
+    fn renew(&self) {
+        self.matchers.iter().for_each(|matcher| renew(matcher, || StreamMatcher::new(Arc::clone(&self.model))));
+    }
+}
+
+/// One block of a shot.
+struct Block {
+    matcher: BlockMatcher,
+    /// When its decode began; `None` until it has ended well.
+    began: Option<Ticks>,
+}
+
+/// The matchers of one shot that is decoded in blocks.
+struct BlockShot {
+    #[expect(clippy::disallowed_types, reason = "tried only, never waited for")]
+    blocks: Box<[Mutex<Block>]>,
+    #[expect(clippy::disallowed_types, reason = "tried only, never waited for")]
+    fusion: Mutex<BlockFusion>,
+}
+
+/// The matchers of shots that are decoded in blocks. The graph role gives each such shot a set, from its
+/// first block to its fusion. Mutexes as in [`StreamShots`]: a block has one task, and the graph runs the
+/// fusion after all of them.
+pub struct BlockShots {
+    model: Arc<BlockModel>,
+    shots: Box<[BlockShot]>,
+}
+
+impl BlockShots {
+    fn new(model: &Arc<BlockModel>, count: u32) -> BlockShots {
+        #[expect(clippy::disallowed_types, reason = "tried only, never waited for")]
+        let shot = |_| BlockShot {
+            blocks: (0..model.blocks()).map(|index| Mutex::new(Block::new(model, index))).collect(),
+            fusion: Mutex::new(BlockFusion::new(Arc::clone(model))),
+        };
+        BlockShots { model: Arc::clone(model), shots: (0..count).map(shot).collect() }
+    }
+
+    /// Has `run` decode block `index` of the shot with set `shot`, from `began` on. Returns whether it could:
+    /// an earlier decode may have panicked in it.
+    ///
+    /// # Panics
+    /// If there is no such set or block.
+    pub fn decode(&self, shot: u32, index: u32, began: Ticks, run: impl FnOnce(&mut BlockMatcher)) -> bool {
+        let Ok(mut block) = self.shots[shot as usize].blocks[index as usize].try_lock() else { return false };
+        block.began = None;
+        run(&mut block.matcher);
+        block.began = Some(began);
+        true
+    }
+
+    /// Has `run` end the shot with set `shot` in memory that has taken its blocks. Returns when the first block
+    /// began, too; `None` if a block has not been decoded.
+    ///
+    /// # Panics
+    /// If there is no such set.
+    pub fn fuse<T>(&self, shot: u32, run: impl FnOnce(&mut BlockFusion) -> T) -> Option<(T, Ticks)> {
+        let BlockShot { blocks, fusion } = &self.shots[shot as usize];
+        let mut fusion = fusion.try_lock().ok()?;
+        let (mut first, mut has_all) = (Ticks(u64::MAX), true);
+        for block in blocks {
+            match block.try_lock() {
+                Ok(mut block) => match block.began.take() {
+                    Some(began) => {
+                        first = first.min(began);
+                        fusion.take(&mut block.matcher);
+                    }
+                    None => has_all = false,
+                },
+                Err(_) => has_all = false,
             }
         }
+        let ended = run(&mut fusion);
+        has_all.then_some((ended, first))
+    }
+
+    /// Builds those matchers anew in which a decode panicked. Allocates.
+    fn renew(&self) {
+        for shot in &self.shots {
+            for (index, block) in (0..).zip(&shot.blocks) {
+                renew(block, || Block::new(&self.model, index));
+            }
+            renew(&shot.fusion, || BlockFusion::new(Arc::clone(&self.model)));
+        }
+    }
+}
+
+impl Block {
+    fn new(model: &Arc<BlockModel>, index: u32) -> Block {
+        Block { matcher: BlockMatcher::new(Arc::clone(model), index), began: None }
+    }
+}
+
+/// Replaces what a panic has left half-done.
+#[expect(clippy::disallowed_types, reason = "tried only, never waited for")]
+fn renew<T>(of: &Mutex<T>, build: impl FnOnce() -> T) {
+    if of.is_poisoned()
+        && let Err(TryLockError::Poisoned(poisoned)) = of.try_lock()
+    {
+        *poisoned.into_inner() = build();
+        of.clear_poison();
     }
 }
 
@@ -82,7 +182,7 @@ impl Carries {
     pub fn new(jobs: u32, words: usize, mut windows: Box<[CarryWindow]>) -> Carries {
         let words = DataWords::new(jobs as usize, words.max(1));
         windows.iter_mut().take(1).for_each(|first| first.words = 0..words.stride_words() as u32);
-        Carries { windows, words, streams: None }
+        Carries { windows, words, streams: None, blocks: None }
     }
 
     /// For `jobs` job buffers, whose shots of `model` are decoded as streams, in parts that need so
@@ -98,20 +198,52 @@ impl Carries {
         Carries { streams: Some(StreamShots { model: Arc::clone(model), matchers }), ..carries }
     }
 
+    /// For `jobs` job buffers, whose shots of `model` are decoded in blocks, which need so many leading words
+    /// of the shot, and after them fused.
+    #[must_use]
+    pub fn of_blocks(jobs: u32, model: &Arc<BlockModel>, needed_words: &[u32]) -> Carries {
+        let blocks = model.blocks();
+        let words = |index: u32| if index == blocks { 0..blocks } else { index..index + 1 };
+        let task = |(index, &needed_words)| CarryWindow { words: words(index), needed_words };
+        Carries {
+            windows: (0..).zip(needed_words).map(task).collect(),
+            words: DataWords::new(jobs as usize, blocks as usize),
+            streams: None,
+            blocks: Some(BlockShots::new(model, jobs.clamp(1, BLOCK_SHOTS_MAX))),
+        }
+    }
+
     /// Whether shots that arrive whole are decoded by these windows too.
     #[must_use]
     pub const fn split_whole_shots(&self) -> bool {
         self.streams.is_none()
     }
 
+    /// Number of matchers, or sets of them, of which a shot has one from its first window on; `None` if shots
+    /// need none.
+    #[must_use]
+    pub fn matchers(&self) -> Option<u32> {
+        let of_blocks = self.blocks.as_ref().map(|blocks| blocks.shots.len() as u32);
+        of_blocks.or(self.streams.as_ref().map(StreamShots::count))
+    }
+
+    /// Builds those matchers anew in which a decode panicked. Allocates.
+    pub fn renew(&self) {
+        self.streams.iter().for_each(StreamShots::renew);
+        self.blocks.iter().for_each(BlockShots::renew);
+    }
+
     /// Says which matcher the shot of `job` has; for its later windows the same.
-    pub fn set_stream_matcher(&self, job: &Job, index: u32) {
+    pub fn set_matcher(&self, job: &Job, index: u32) {
+        // The shot before may have ended without its fusion.
+        let blocks = self.blocks.iter().flat_map(|blocks| &blocks.shots[index as usize].blocks);
+        blocks.for_each(|block| block.try_lock().iter_mut().for_each(|block| block.began = None));
         write_words(&self.record(job)[..1], &[index.into()]);
     }
 
     /// The matcher of the shot of `job`.
     #[must_use]
-    pub fn stream_matcher(&self, job: &Job) -> u32 {
+    pub fn matcher_of(&self, job: &Job) -> u32 {
         let mut index = [0];
         read_words(&self.record(job)[..1], &mut index);
         index[0] as u32
@@ -121,6 +253,12 @@ impl Carries {
     #[must_use]
     pub const fn streams(&self) -> Option<&StreamShots> {
         self.streams.as_ref()
+    }
+
+    /// The matchers, if shots are decoded in blocks.
+    #[must_use]
+    pub const fn blocks(&self) -> Option<&BlockShots> {
+        self.blocks.as_ref()
     }
 
     /// Number of windows of a shot.
@@ -145,6 +283,13 @@ impl Carries {
     #[must_use]
     pub fn region(&self, index: u32) -> Range<u32> {
         self.windows[index as usize].words.clone()
+    }
+
+    /// The words that all windows up to `last` read and write; windows before it may run at the same time.
+    #[must_use]
+    pub fn region_up_to(&self, last: u32) -> Range<u32> {
+        let Range { start, end } = self.region(last);
+        if self.blocks.is_some() { 0..end } else { start..end }
     }
 
     /// The carry of `job`.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 #[test]
 fn windows_of_a_shot_are_decoded_while_its_parts_come_and_one_whose_rest_never_comes_is_answered_so() {
     let alone = alone();
-    for window in [Window::Some(SIZE), Window::Stream(SIZE)] {
+    for window in [Window::Some(SIZE), Window::Stream(SIZE), Window::Blocks(7)] {
         parts_of_shots(&alone, window);
     }
 }
@@ -27,6 +27,7 @@ fn parts_of_shots(alone: &Alone, window: Window) {
     let local = Predecoder::Local;
     let matching = match window {
         Window::Stream(size) => MatcherModel::streamed(&model, size),
+        Window::Blocks(rounds) => MatcherModel::in_blocks(&model, rounds),
         _ => MatcherModel::windowed_predecoding(&model, SIZE, local),
     };
     let mut matcher = matching.unwrap().matcher_by_rounds().expect("it has windows");

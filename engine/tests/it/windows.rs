@@ -17,12 +17,13 @@ fn predictions_of_a_long_experiment_are_those_of_its_windows() {
     let alone = alone();
     predictions(&alone, Window::Some(SIZE), None);
     predictions(&alone, Window::Stream(SIZE), None);
+    predictions(&alone, Window::Blocks(7), None);
 }
 
 #[test]
 fn predictions_of_shots_that_come_by_rounds_are_those_of_their_windows() {
     let alone = alone();
-    for window in [Window::Some(SIZE), Window::Stream(SIZE)] {
+    for window in [Window::Some(SIZE), Window::Stream(SIZE), Window::Blocks(7)] {
         let outcome = predictions(&alone, window, Some(1_000));
         assert_eq!(total(&outcome.snapshot, |counters| counters.by_rounds), SHOTS as u64);
         for thread in &outcome.snapshot.threads {
@@ -89,6 +90,7 @@ fn predictions(alone: &Alone, window: Window, round_ns: Option<u32>) -> Outcome 
     let model = bundled_named("surface_d5@r25").unwrap();
     let matching = match window {
         Window::Stream(size) => MatcherModel::streamed(&model, size),
+        Window::Blocks(rounds) => MatcherModel::in_blocks(&model, rounds),
         _ => MatcherModel::windowed(&model, SIZE),
     };
     predictions_by(alone, (window, round_ns, Predecoder::None), &mut *matching.unwrap().matcher())
@@ -135,9 +137,11 @@ fn predictions_by(
 #[test]
 fn windows_call_no_allocator_on_any_hot_thread() {
     let _alone = alone();
-    for predecoder in [Predecoder::None, Predecoder::Local] {
+    let (none, local) = (Predecoder::None, Predecoder::Local);
+    let windows = [(none, Window::Some(SIZE)), (local, Window::Some(SIZE)), (none, Window::Blocks(7))];
+    for (predecoder, window) in windows {
         let mut profile = profile();
-        (profile.predecoder, profile.window) = (predecoder, Window::Some(SIZE));
+        (profile.predecoder, profile.window) = (predecoder, window);
         profile.hot_allocations = HotAllocations::Count;
         let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
         let outcome = run(config(&profile, Input::Sampler { model, name: "long".into(), seed: 5 }, Some(10_000)));
@@ -160,5 +164,10 @@ fn windows_that_do_not_fit_the_model_are_refused_before_anything_starts() {
     let input = Input::Sampler { model, name: "short".into(), seed: 5 };
     let said = Engine::start(config(&profile, input, Some(10))).err().unwrap().to_string();
     assert!(said.contains("5 commit rounds do not fit the model's 4"), "{said}");
+    profile.window = Window::Blocks(5);
+    let model = Arc::new(bundled_named("surface_d3").unwrap());
+    let input = Input::Sampler { model, name: "short".into(), seed: 5 };
+    let said = Engine::start(config(&profile, input, Some(10))).err().unwrap().to_string();
+    assert!(said.contains("blocks of 5 rounds do not fit the model's 4"), "{said}");
     assert!(boards(&alone.boards()).is_empty());
 }

@@ -107,17 +107,18 @@ impl Profile {
             );
         }
         let found = match (self.decoder, self.window) {
-            (Decoder::Correlated, Window::Some(_) | Window::Stream(_)) => Some("Correlated"),
-            (Decoder::Lookup, Window::Some(_) | Window::Stream(_)) => Some("Lookup"),
+            (_, Window::None) => None,
+            (Decoder::Correlated, _) => Some("Correlated"),
+            (Decoder::Lookup, _) => Some("Lookup"),
             _ => None,
         };
         if let Some(found) = found {
             let remedy = "set window: None, or decoder: Matching";
             check.refuse("decoder", found, "Matching unless window is None: it decodes whole shots", remedy);
         }
-        if let (Decoder::UnionFind, Window::Stream(_)) = (self.decoder, self.window) {
+        if let (Decoder::UnionFind, Window::Stream(_) | Window::Blocks(_)) = (self.decoder, self.window) {
             let remedy = "set window: None or Some(..), or decoder: Matching";
-            check.refuse("decoder", "UnionFind", "Matching where window is Stream", remedy);
+            check.refuse("decoder", "UnionFind", "Matching where window is Stream or Blocks", remedy);
         }
         check.streams(self);
         let KeptRuns { kept_mb, kept_runs } = self.recorder;
@@ -562,6 +563,10 @@ impl Check {
 
     /// Whether the model allows the window is checked once the model is loaded.
     fn window(&mut self, window: Window) {
+        if let Window::Blocks(rounds) = window {
+            let remedy = "name several times the code's distance, or use None to decode whole shots";
+            self.whole("window", rounds, 1..=u64::from(WINDOW_ROUNDS_MAX), remedy);
+        }
         let Some(WindowRounds { commit_rounds, buffer_rounds }) = window.rounds() else { return };
         let remedy = "name as many rounds as the code's distance, or use None to decode whole shots";
         self.whole("window.commit_rounds", commit_rounds, 1..=u64::from(WINDOW_ROUNDS_MAX), remedy);

@@ -186,14 +186,17 @@ pub enum Window {
     /// As a stream: each round is added to the matching of the rounds before it. Shots that arrive
     /// whole are decoded in one go.
     Stream(WindowRounds),
+    /// In blocks of so many rounds, which several workers match at the same time. The answer has the weight of
+    /// the whole shot.
+    Blocks(u32),
 }
 
 impl Window {
-    /// Commit and buffer; `None` for whole shots.
+    /// Commit and buffer; `None` for whole shots and blocks.
     #[must_use]
     pub const fn rounds(self) -> Option<WindowRounds> {
         match self {
-            Self::None => None,
+            Self::None | Self::Blocks(_) => None,
             Self::Some(rounds) | Self::Stream(rounds) => Some(rounds),
         }
     }

@@ -243,6 +243,15 @@ fn a_window_is_two_numbers_of_rounds_above_0() {
     assert_eq!(found[0].expected, "1..=10000");
     let found = findings_with("window: None,", "window: Some((commit_rounds: 5)),");
     assert_eq!(found[0].found, "no field `buffer_rounds`");
+    let taken = Profile::parse(&with("Blocks(126)"), "lab.ron").unwrap();
+    assert_eq!(taken.window, Window::Blocks(126));
+    assert_eq!(findings_with("window: None,", "window: Blocks(0),")[0].expected, "1..=10000");
+    let mut profile = taken;
+    for decoder in [Decoder::UnionFind, Decoder::Correlated, Decoder::Lookup] {
+        profile.decoder = decoder;
+        let found = &profile.validate()[0];
+        assert_eq!(found.field, "decoder", "{decoder:?}");
+    }
 }
 
 #[test]

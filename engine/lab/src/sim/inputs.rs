@@ -25,7 +25,7 @@ use std::sync::atomic::AtomicU64;
 const WINDOW: WindowRounds = WindowRounds { commit_rounds: 2, buffer_rounds: 3 };
 
 /// Ways to decode that a seed draws from.
-const DECODINGS: usize = 6;
+const DECODINGS: usize = 8;
 
 /// The correct answer of each shot.
 struct Answers {
@@ -60,6 +60,8 @@ impl Inputs {
             decoding(local, Window::Some(WINDOW))?,
             decoding(none, Window::Stream(WINDOW))?,
             decoding(local, Window::Stream(WINDOW))?,
+            decoding(none, Window::Blocks(4))?,
+            decoding(local, Window::Blocks(4))?,
         ];
         Ok(Inputs { decodings, shots })
     }
@@ -95,6 +97,7 @@ fn answers(
         Window::None => MatcherModel::new(model).map_err(ReadyError::from)?,
         Window::Some(size) => MatcherModel::windowed_predecoding(model, size, predecoder)?,
         Window::Stream(size) => MatcherModel::streamed(model, size)?,
+        Window::Blocks(rounds) => MatcherModel::in_blocks(model, rounds)?,
     };
     let by_rounds = matching.matcher_by_rounds();
     let by_rounds = by_rounds.map_or_else(Vec::new, |mut matcher| answers_of(model, &mut *matcher, shots));

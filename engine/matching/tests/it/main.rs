@@ -3,6 +3,7 @@
 
 mod answers;
 mod any_bytes;
+mod blocks;
 mod confidence;
 mod correlated;
 mod golden;

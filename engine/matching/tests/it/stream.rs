@@ -5,7 +5,8 @@ use std::sync::Arc;
 use pinwheel_code::code::graph::Graph;
 use pinwheel_code::code::{Model, Rounds, Sampler, bundled_named, ones};
 use pinwheel_matching::{
-    Edge, MatchError, Matched, Matcher, MatchingModel, StreamError, StreamMatcher, StreamModel, StreamModelError,
+    BlockModel, Edge, MatchError, Matched, Matcher, MatchingModel, StreamError, StreamMatcher, StreamModel,
+    StreamModelError,
 };
 
 use crate::oracle::Draws;
@@ -27,13 +28,13 @@ fn by_rounds(
     matcher.finish(observables)
 }
 
-struct Layers {
-    round_of: Vec<u32>,
-    edges: Vec<(u32, Option<u32>, f64, u64)>,
+pub(crate) struct Layers {
+    pub(crate) round_of: Vec<u32>,
+    pub(crate) edges: Vec<(u32, Option<u32>, f64, u64)>,
 }
 
 /// Random layers of 1 to 4 detectors; edges within a layer, to the next ones, to a boundary.
-fn layers(draws: &mut Draws) -> Layers {
+pub(crate) fn layers(draws: &mut Draws) -> Layers {
     let rounds = 1 + draws.below(14) as u32;
     let width = 1 + draws.below(4);
     let is_even = draws.below(2) == 0;
@@ -67,7 +68,7 @@ fn layers(draws: &mut Draws) -> Layers {
 }
 
 impl Layers {
-    fn edges(&self) -> impl Iterator<Item = Edge<'_>> {
+    pub(crate) fn edges(&self) -> impl Iterator<Item = Edge<'_>> {
         self.edges.iter().map(|edge| Edge {
             a: edge.0,
             b: edge.1,
@@ -80,7 +81,7 @@ impl Layers {
         StreamMatcher::new(Arc::new(StreamModel::new(&self.round_of, 1, self.edges(), commit, buffer).unwrap()))
     }
 
-    fn rounds(&self, fired: &[u32]) -> Vec<Vec<u32>> {
+    pub(crate) fn rounds(&self, fired: &[u32]) -> Vec<Vec<u32>> {
         let rounds = self.round_of.iter().max().map_or(0, |last| last + 1);
         let of = |round| fired.iter().copied().filter(move |&at| self.round_of[at as usize] == round).collect();
         (0..rounds).map(of).collect()
@@ -154,29 +155,36 @@ fn with_short_buffers_each_answer_is_a_matching() {
     assert!(answered > 5_000 && heavier > 50 && heavier < answered / 4, "{heavier} of {answered} are heavier");
 }
 
-struct Prepared {
-    model: Model,
+pub(crate) struct Prepared {
+    pub(crate) model: Model,
     graph: Graph,
-    rounds: Rounds,
+    pub(crate) rounds: Rounds,
 }
 
-fn prepared(name: &str) -> Prepared {
+pub(crate) fn prepared(name: &str) -> Prepared {
     let model = bundled_named(name).unwrap();
     Prepared { graph: Graph::new(&model).unwrap(), rounds: Rounds::new(&model).unwrap(), model }
 }
 
 impl Prepared {
-    fn edges(&self) -> impl Iterator<Item = Edge<'_>> {
+    pub(crate) fn edges(&self) -> impl Iterator<Item = Edge<'_>> {
         let edges = self.graph.edges.iter();
         edges.map(|edge| Edge { a: edge.a, b: edge.b, weight: edge.weight, observables: &edge.observables })
     }
 
-    fn stream(&self, commit: u32, buffer: u32) -> StreamModel {
-        let round_of: Vec<u32> = (0..self.model.detectors).map(|detector| self.rounds.of(detector)).collect();
-        StreamModel::new(&round_of, 1, self.edges(), commit, buffer).unwrap()
+    fn round_of(&self) -> Vec<u32> {
+        (0..self.model.detectors).map(|detector| self.rounds.of(detector)).collect()
     }
 
-    fn whole(&self) -> Matcher {
+    fn stream(&self, commit: u32, buffer: u32) -> StreamModel {
+        StreamModel::new(&self.round_of(), 1, self.edges(), commit, buffer).unwrap()
+    }
+
+    pub(crate) fn blocks(&self, block_rounds: u32) -> BlockModel {
+        BlockModel::new(&self.round_of(), 1, self.edges(), block_rounds).unwrap()
+    }
+
+    pub(crate) fn whole(&self) -> Matcher {
         Matcher::new(Arc::new(MatchingModel::new(self.model.detectors, 1, self.edges()).unwrap()))
     }
 }

@@ -59,7 +59,7 @@ impl Orchestrator {
         let job = Job::from_number(result.job);
         let underway = std::mem::take(&mut self.underway[result.job as usize]);
         self.in_windows -= u64::from(!underway.is_whole);
-        self.end_stream(&job, underway.is_whole);
+        self.take_matcher(&job, underway.is_whole);
         let jobs = &self.parts.pipe.jobs;
         if self.observable_words <= LINE_WORDS {
             self.observables[..LINE_WORDS].copy_from_slice(&result.observables);

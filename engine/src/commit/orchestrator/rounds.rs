@@ -17,7 +17,7 @@
 
 use super::{NoRoom, Orchestrator, Underway};
 use crate::hot::{BUDGET_ITEMS, Frame};
-use crate::pipe::{Carries, StreamShots};
+use crate::pipe::Carries;
 use crate::roles::TaskKernel;
 use pinwheel_edge::slot::Ticket;
 use pinwheel_edge::slot::jobs::Job;
@@ -39,7 +39,7 @@ struct Coming {
 pub(super) struct Arriving {
     shots: Vec<Coming>,
     cursor: usize,
-    /// Matchers that no shot has, where shots are decoded as streams.
+    /// Matchers that no shot has, where shots have one from their first window to their last.
     free_matchers: Vec<u32>,
 }
 
@@ -54,7 +54,7 @@ enum Look {
 impl Arriving {
     /// An empty list with room for `jobs`.
     pub(super) fn new(jobs: usize, carries: Option<&Carries>) -> Arriving {
-        let matchers = carries.and_then(Carries::streams).map_or(0, StreamShots::count);
+        let matchers = carries.and_then(Carries::matchers).unwrap_or(0);
         Arriving { shots: Vec::with_capacity(jobs), cursor: 0, free_matchers: (0..matchers).collect() }
     }
 
@@ -161,12 +161,12 @@ impl Orchestrator {
             next += 1;
         }
         while coming.next < next {
-            if coming.next == 0 && !self.begin_stream(&coming.job) {
+            if coming.next == 0 && !self.give_matcher(&coming.job) {
                 // Its rounds wait in the slot until another shot ends.
                 return Ok(false);
             }
             if let Err(no_room) = self.submit_window(&coming.job, coming.next, stream, frame) {
-                self.end_stream(&coming.job, coming.next > 0);
+                self.take_matcher(&coming.job, coming.next > 0);
                 return Err(no_room);
             }
             coming.next += 1;
@@ -174,21 +174,21 @@ impl Orchestrator {
         Ok(coming.next == count)
     }
 
-    /// Gives the shot of `job` a matcher, where shots are decoded as streams. Returns whether it can
-    /// begin.
-    fn begin_stream(&mut self, job: &Job) -> bool {
-        let Some(carries) = self.parts.carries.as_ref().filter(|carries| carries.streams().is_some()) else {
+    /// Gives the shot of `job` a matcher, where shots have one from their first window to their last.
+    /// Returns whether it can begin.
+    pub(super) fn give_matcher(&mut self, job: &Job) -> bool {
+        let Some(carries) = self.parts.carries.as_ref().filter(|carries| carries.matchers().is_some()) else {
             return true;
         };
         let Some(matcher) = self.arriving.free_matchers.pop() else { return false };
-        carries.set_stream_matcher(job, matcher);
+        carries.set_matcher(job, matcher);
         true
     }
 
     /// Takes the matcher of the shot of `job` back, unless the shot goes on or was decoded whole.
-    pub(super) fn end_stream(&mut self, job: &Job, keeps: bool) {
-        if let Some(carries) = self.parts.carries.as_ref().filter(|carries| !keeps && carries.streams().is_some()) {
-            self.arriving.free_matchers.push(carries.stream_matcher(job));
+    pub(super) fn take_matcher(&mut self, job: &Job, keeps: bool) {
+        if let Some(carries) = self.parts.carries.as_ref().filter(|carries| !keeps && carries.matchers().is_some()) {
+            self.arriving.free_matchers.push(carries.matcher_of(job));
         }
     }
 
@@ -201,7 +201,7 @@ impl Orchestrator {
             return Look::Goes;
         };
         let Some(carries) = &self.parts.carries else { return Look::Goes };
-        let accesses = [self.parts.regions.carry(number, carries.region(last))];
+        let accesses = [self.parts.regions.carry(number, carries.region_up_to(last))];
         match self.submit(TaskKernel::Release, stream, number.into(), &accesses, frame) {
             Ok(()) => {
                 self.in_windows += 1;

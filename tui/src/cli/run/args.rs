@@ -73,8 +73,9 @@ pub struct RunArgs {
     pub deadline: Option<Duration>,
     /// Decode long experiments in sliding windows of C rounds to commit and B rounds of look-ahead
     /// (best the code's distance each): 5,5; as a stream, each round added to the matching of those
-    /// before it: stream:5,5; or whole: each shot in one piece
-    #[arg(long, value_name = "C,B|stream:C,B|whole", value_parser = window, allow_hyphen_values = true)]
+    /// before it: stream:5,5; in blocks of N rounds that several workers match at once: blocks:50; or whole:
+    /// each shot in one piece
+    #[arg(long, value_name = "C,B|stream:C,B|blocks:N|whole", value_parser = window, allow_hyphen_values = true)]
     pub window: Option<Window>,
     /// Deliver each shot round by round, one round each DURATION (1us); with --window, a window
     /// starts when its rounds have arrived, and latency counts from the last round
@@ -141,18 +142,22 @@ fn label(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Parses `C,B`, `stream:C,B` or `whole`. The profile's schema checks the range.
+/// Parses `C,B`, `stream:C,B`, `blocks:N` or `whole`. The profile's schema checks the range.
 pub fn window(text: &str) -> Result<Window, String> {
     if text == "whole" {
         return Ok(Window::None);
     }
+    let refuse = || {
+        "expected commit rounds and buffer rounds, whole numbers of 1 or more, rounds of a block, or whole; write it \
+         like --window 5,5, --window stream:5,5 or --window blocks:50"
+            .to_owned()
+    };
+    if let Some(rounds) = text.strip_prefix("blocks:") {
+        return rounds.parse().map(Window::Blocks).map_err(|_| refuse());
+    }
     let (is_stream, sizes) = text.strip_prefix("stream:").map_or((false, text), |sizes| (true, sizes));
     let rounds = sizes.split_once(',').and_then(|(commit, buffer)| Some((commit.parse().ok()?, buffer.parse().ok()?)));
-    let (commit_rounds, buffer_rounds) = rounds.ok_or_else(|| {
-        "expected commit rounds and buffer rounds, whole numbers of 1 or more, or whole; write it like --window 5,5 or \
-         --window stream:5,5"
-            .to_owned()
-    })?;
+    let (commit_rounds, buffer_rounds) = rounds.ok_or_else(refuse)?;
     let rounds = WindowRounds { commit_rounds, buffer_rounds };
     Ok(if is_stream { Window::Stream(rounds) } else { Window::Some(rounds) })
 }
@@ -204,9 +209,23 @@ mod tests {
         let stream = Window::Stream(WindowRounds { commit_rounds: 5, buffer_rounds: 7 });
         assert_eq!(window("stream:5,7"), Ok(stream));
         assert_eq!(window("whole"), Ok(Window::None));
-        for text in
-            ["", "5", "5,", ",5", "5,-1", "5,5,5", "5, 5", "none", "stream", "stream:5", "5,stream:5", "4294967296,1"]
-        {
+        assert_eq!(window("blocks:50"), Ok(Window::Blocks(50)));
+        for text in [
+            "",
+            "5",
+            "5,",
+            ",5",
+            "5,-1",
+            "5,5,5",
+            "5, 5",
+            "none",
+            "stream",
+            "stream:5",
+            "5,stream:5",
+            "4294967296,1",
+            "blocks:",
+            "blocks:5,5",
+        ] {
             assert!(window(text).unwrap_err().contains("--window 5,5"), "{text}");
         }
     }
