@@ -24,6 +24,7 @@ use std::sync::Arc;
 use crate::code::Model;
 use crate::code::correlations::correlations;
 use crate::code::graph::{Graph, GraphError};
+use crate::code::heralds::heralds;
 use crate::pipe::Carries;
 use crate::profile::{Decoder, Predecoder, Window, WindowRounds};
 use blocks::{BlockedMatcher, BlockedModel};
@@ -93,6 +94,12 @@ pub enum ReadyError {
     /// A stream for a decoder that decodes none.
     #[error("found decoder UnionFind with a stream or blocks, expected Matching; set window: None or Some(..)")]
     Stream,
+    /// Heralds for what cannot read them.
+    #[error(
+        "the model has heralds, which windows, streams, blocks and the predecoder cannot read; set window: None and \
+         predecoder: None, or remove the tags [herald] of its detectors"
+    )]
+    Heralds,
     /// The model has no look-up table.
     #[error(transparent)]
     Lookup(#[from] LookupError),
@@ -119,6 +126,9 @@ impl MatcherModel {
     /// If `model` is not a matching problem, is too large for a look-up table, cannot be decoded by these
     /// windows, or `decoder` has no windows or streams.
     pub fn of(model: &Model, decoder: Decoder, predecoder: Predecoder, window: Window) -> Result<Self, ReadyError> {
+        if !model.heralds.is_empty() && (window != Window::None || predecoder != Predecoder::None) {
+            return Err(ReadyError::Heralds);
+        }
         match (decoder, window) {
             (Decoder::Matching, Window::None) => Ok(Self::new(model)?),
             (Decoder::Matching, Window::Some(size)) => Self::windowed_predecoding(model, size, predecoder),
@@ -136,14 +146,18 @@ impl MatcherModel {
         }
     }
 
-    /// Prepares `model` for matching whole shots.
+    /// Prepares `model` for matching whole shots, with the weights of each shot's heralds if it has some.
     ///
     /// # Errors
     ///
     /// If `model` is not a matching problem; see [`GraphError`].
     pub fn new(model: &Model) -> Result<Self, GraphError> {
         let graph = Graph::new(model)?;
-        Ok(Self(Ready::Whole(Arc::new(by_graph::GraphModel::new(&graph)))))
+        let prepared = match heralds(model, &graph) {
+            Some(heralds) => by_graph::GraphModel::heralded(&graph, &heralds),
+            None => by_graph::GraphModel::new(&graph),
+        };
+        Ok(Self(Ready::Whole(Arc::new(prepared))))
     }
 
     /// Prepares `model` for decoding whole shots in two passes: the second has the weights that the

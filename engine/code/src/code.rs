@@ -18,6 +18,7 @@ pub mod dem;
 pub(crate) mod golden;
 pub mod graph;
 pub mod correlations;
+pub mod heralds;
 pub mod pairs;
 pub mod health;
 pub mod fit;

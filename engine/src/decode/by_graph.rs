@@ -20,12 +20,22 @@ use pinwheel_matching::{
 
 use super::{DecodeError, Decoded, Matcher};
 use crate::code::graph::Graph;
-use crate::code::{correlations, ones};
+use crate::code::heralds::Heralds;
+use crate::code::{correlations, ones, ones_of};
+
+/// Weights of edges by herald.
+struct HeraldWeights {
+    /// For each detector the first of its weights, and the end of the last; heralds have some.
+    starts: Box<[u32]>,
+    /// Edges with their weights.
+    weights: Box<[(u32, f64)]>,
+}
 
 /// How a graph is decoded, with what workers share for it.
 #[derive(Clone)]
 enum Prepared {
     Plain,
+    Heralded(Arc<HeraldWeights>),
     Correlated(Arc<CorrelatedModel>),
     UnionFind,
     Lookup(Arc<LookupModel>),
@@ -40,6 +50,7 @@ pub(super) struct GraphModel {
     always_detectors: Vec<u64>,
     always_observables: Vec<u64>,
     always_weight: f64,
+    herald_detectors: Vec<u64>,
 }
 
 impl GraphModel {
@@ -57,6 +68,37 @@ impl GraphModel {
             always_detectors: graph.always_detectors.clone(),
             always_observables: graph.always_observables.clone(),
             always_weight: graph.always_weight,
+            herald_detectors: graph.herald_detectors.clone(),
+        }
+    }
+
+    /// As [`Self::new`], for matching with the weights of each shot's heralds. Where several heralds of a shot
+    /// name an edge, it has the weight of the last.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::new`]; if `heralds` are those of another graph.
+    pub(super) fn heralded(graph: &Graph, heralds: &Heralds) -> Self {
+        // Signed weights: the matcher itself uses edges of negative weight in advance.
+        let edges = edges(graph).zip(&heralds.weights).map(|(edge, &weight)| Edge { weight, ..edge });
+        let matching = MatchingModel::new(graph.detectors, graph.observable_words, edges);
+        let (mut starts, mut weights) = (Vec::with_capacity(graph.detectors as usize + 1), Vec::new());
+        let mut heralds = heralds.heralds.iter().peekable();
+        for detector in 0..=graph.detectors {
+            starts.push(weights.len() as u32);
+            if let Some(herald) = heralds.next_if(|herald| herald.detector == detector) {
+                weights.extend_from_slice(&herald.edges);
+            }
+        }
+        Self {
+            matching: Arc::new(matching.expect("a graph's edges join its own detectors")),
+            prepared: Prepared::Heralded(Arc::new(HeraldWeights { starts: starts.into(), weights: weights.into() })),
+            detector_words: graph.detector_words,
+            observable_words: graph.observable_words,
+            always_detectors: vec![0; graph.detector_words],
+            always_observables: vec![0; graph.observable_words],
+            always_weight: 0.0,
+            herald_detectors: graph.herald_detectors.clone(),
         }
     }
 
@@ -101,6 +143,7 @@ impl GraphModel {
     pub(super) const fn name(&self) -> &'static str {
         match self.prepared {
             Prepared::Plain => "sparse-blossom",
+            Prepared::Heralded(_) => "sparse-blossom with heralds",
             Prepared::Correlated(_) => "correlated sparse-blossom",
             Prepared::UnionFind => "union-find",
             Prepared::Lookup(_) => "lookup",
@@ -111,6 +154,7 @@ impl GraphModel {
     pub(super) fn bytes(&self) -> usize {
         let more = match &self.prepared {
             Prepared::Plain | Prepared::UnionFind => 0,
+            Prepared::Heralded(heralds) => 4 * heralds.starts.len() + heralds.weights.len() * size_of::<(u32, f64)>(),
             Prepared::Correlated(correlated) => correlated.bytes(),
             Prepared::Lookup(table) => table.bytes(),
         };
@@ -132,15 +176,28 @@ pub(super) fn edges(graph: &Graph) -> impl Iterator<Item = Edge<'_>> {
 /// Memory of one worker.
 enum Decoder {
     Plain(PlainMatcher),
+    Heralded(PlainMatcher, Arc<HeraldWeights>),
     Correlated(CorrelatedMatcher),
     UnionFind(UnionFind),
     Lookup(Lookup),
 }
 
 impl Decoder {
-    fn decode(&mut self, defects: impl Iterator<Item = u32>, observables: &mut [u64]) -> Result<Matched, DecodeError> {
+    /// `heralds` have fired beside `defects`.
+    fn decode(
+        &mut self,
+        defects: impl Iterator<Item = u32>,
+        heralds: impl Iterator<Item = u32>,
+        observables: &mut [u64],
+    ) -> Result<Matched, DecodeError> {
         let matched = match self {
             Self::Plain(matcher) => matcher.decode(defects, observables),
+            Self::Heralded(matcher, by) => {
+                let HeraldWeights { starts, weights } = &**by;
+                let of = |herald: u32| starts[herald as usize] as usize..starts[herald as usize + 1] as usize;
+                let weights = heralds.flat_map(|herald| &weights[of(herald)]).copied();
+                matcher.decode_weighted(defects, weights, observables)
+            }
             Self::Correlated(matcher) => matcher.decode(defects, observables),
             Self::UnionFind(decoder) => decoder.decode(defects, observables),
             Self::Lookup(decoder) => decoder.decode(defects, observables),
@@ -162,6 +219,7 @@ impl GraphMatcher {
         let matching = Arc::clone(&model.matching);
         let decoder = match model.prepared.clone() {
             Prepared::Plain => Decoder::Plain(PlainMatcher::new(matching)),
+            Prepared::Heralded(heralds) => Decoder::Heralded(PlainMatcher::new(matching), heralds),
             Prepared::Correlated(correlated) => Decoder::Correlated(CorrelatedMatcher::new(correlated)),
             Prepared::UnionFind => Decoder::UnionFind(UnionFind::new(matching)),
             Prepared::Lookup(table) => Decoder::Lookup(Lookup::new(table)),
@@ -180,7 +238,7 @@ impl GraphMatcher {
         defects: impl Iterator<Item = u32>,
         observables: &mut [u64],
     ) -> Result<f64, DecodeError> {
-        Ok(self.decoder.decode(defects, observables)?.weight)
+        Ok(self.decoder.decode(defects, std::iter::empty(), observables)?.weight)
     }
 
     /// Writes the edges of the matching of `defects` to `edges`, as indices into [`Graph::edges`].
@@ -196,9 +254,9 @@ impl GraphMatcher {
         edges: &mut Vec<u32>,
     ) -> Result<(), DecodeError> {
         edges.clear();
-        self.decoder.decode(defects, &mut [])?;
+        self.decoder.decode(defects, std::iter::empty(), &mut [])?;
         match &mut self.decoder {
-            Decoder::Plain(matcher) => matcher.edges(|edge| edges.push(edge)),
+            Decoder::Plain(matcher) | Decoder::Heralded(matcher, _) => matcher.edges(|edge| edges.push(edge)),
             Decoder::Correlated(matcher) => matcher.edges(|edge| edges.push(edge)),
             Decoder::UnionFind(decoder) => decoder.edges(|edge| edges.push(edge)),
             Decoder::Lookup(_) => unreachable!("a table has no edges"),
@@ -219,18 +277,21 @@ impl Matcher for GraphMatcher {
         let Self { model, decoder, syndrome: flipped } = self;
         assert_eq!(syndrome.len(), model.detector_words, "the syndrome must be as wide as the model");
         assert_eq!(observables.len(), model.observable_words, "observables must be as wide as the model");
-        for ((word, given), always) in flipped.iter_mut().zip(syndrome).zip(&model.always_detectors) {
-            *word = given ^ always;
+        let of_model = model.always_detectors.iter().zip(&model.herald_detectors);
+        for ((word, given), (always, heralds)) in flipped.iter_mut().zip(syndrome).zip(of_model) {
+            *word = (given ^ always) & !heralds;
         }
+        let fired = (0..).zip(syndrome.iter().zip(&model.herald_detectors));
+        let heralds = fired.flat_map(|(at, (given, heralds))| ones_of(given & heralds).map(move |bit| at * 64 + bit));
         observables.copy_from_slice(&model.always_observables);
-        let matched = decoder.decode(ones(flipped), observables);
+        let matched = decoder.decode(ones(flipped), heralds, observables);
         let weight = matched.inspect_err(|_| observables.fill(0))?.weight;
         Ok(Decoded { weight: Some(weight + model.always_weight) })
     }
 
     fn bytes(&self) -> usize {
         let decoder = match &self.decoder {
-            Decoder::Plain(matcher) => matcher.bytes(),
+            Decoder::Plain(matcher) | Decoder::Heralded(matcher, _) => matcher.bytes(),
             Decoder::Correlated(matcher) => matcher.bytes(),
             Decoder::UnionFind(decoder) => decoder.bytes(),
             Decoder::Lookup(decoder) => decoder.bytes(),

@@ -31,6 +31,7 @@ mod events;
 mod faults;
 mod full_silos;
 mod golden;
+mod heralds;
 mod hot_thread;
 mod inputs;
 mod joints;

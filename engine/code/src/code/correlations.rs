@@ -14,7 +14,6 @@
 use std::collections::BTreeMap;
 
 use super::Model;
-use super::dem::Component;
 use super::graph::Graph;
 
 /// The weight of an edge once another is known to be wrong.
@@ -34,7 +33,7 @@ pub fn correlations(model: &Model, graph: &Graph) -> Vec<Correlation> {
     let mut own = vec![0.0; graph.edges.len()];
     let mut both: BTreeMap<(u32, u32), f64> = BTreeMap::new();
     for error in model.errors.iter().filter(|error| error.probability > 0.0) {
-        let parts: Vec<u32> = error.components.iter().filter_map(|part| edge_of(graph, part)).collect();
+        let parts: Vec<u32> = error.components.iter().filter_map(|part| graph.edge_of(model, part)).collect();
         for (place, &edge) in parts.iter().enumerate() {
             add(&mut own[edge as usize], error.probability);
             for &other in parts[..place].iter().filter(|&&other| other != edge) {
@@ -56,20 +55,8 @@ pub fn correlations(model: &Model, graph: &Graph) -> Vec<Correlation> {
 }
 
 /// Makes `sum` the probability that an odd number happens of what it stands for and of one more.
-fn add(sum: &mut f64, probability: f64) {
+pub(super) fn add(sum: &mut f64, probability: f64) {
     *sum = *sum * (1.0 - probability) + probability * (1.0 - *sum);
-}
-
-/// The edge of a part of a mechanism; `None` if it flips no detector.
-#[expect(clippy::cast_possible_truncation, reason = "a model has fewer than 2^24 parts")]
-fn edge_of(graph: &Graph, part: &Component) -> Option<u32> {
-    let ends = match part.detectors[..] {
-        [a] => (a, u32::MAX),
-        [a, b] => (a, b),
-        _ => return None,
-    };
-    // Sorted by their ends, the boundary last.
-    graph.edges.binary_search_by_key(&ends, |edge| (edge.a, edge.b.unwrap_or(u32::MAX))).ok().map(|index| index as u32)
 }
 
 #[cfg(test)]

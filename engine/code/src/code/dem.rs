@@ -12,6 +12,7 @@ mod cursor;
 mod expand;
 mod parse;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use super::words;
@@ -96,6 +97,9 @@ pub struct Model {
     pub errors: Vec<Mechanism>,
     /// Coordinates per detector; empty where the model gives none.
     pub coordinates: Vec<Vec<f64>>,
+    /// Detectors with the tag `herald`, ascending: each says in which shots the errors that flip it may have
+    /// happened. See [`heralds`](super::heralds).
+    pub heralds: Vec<u32>,
 }
 
 impl Model {
@@ -119,7 +123,17 @@ impl Model {
                 detectors.iter().chain(observables).for_each(|index| take(u64::from(*index)));
             }
         }
+        self.heralds.iter().for_each(|herald| take(u64::from(*herald)));
         hash
+    }
+
+    /// The detectors of a part of a mechanism without heralds, ascending.
+    pub(super) fn without_heralds<'a>(&self, part: &'a Component) -> Cow<'a, [u32]> {
+        if self.heralds.is_empty() {
+            return Cow::Borrowed(&part.detectors);
+        }
+        let is_other = |detector: &&u32| self.heralds.binary_search(detector).is_err();
+        part.detectors.iter().filter(is_other).copied().collect()
     }
 
     /// Parses a model's text.
@@ -161,7 +175,8 @@ impl Model {
     }
 }
 
-/// The text of a model that parses to this one: repeat blocks are unrolled, tags and remarks gone.
+/// The text of a model that parses to this one: repeat blocks are unrolled, remarks gone, and tags but those of
+/// heralds.
 impl fmt::Display for Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Mechanism { probability, components } in &self.errors {
@@ -174,9 +189,13 @@ impl fmt::Display for Model {
             }
             writeln!(f)?;
         }
-        for (detector, coordinates) in self.coordinates.iter().enumerate().filter(|(_, at)| !at.is_empty()) {
-            let coordinates: Vec<String> = coordinates.iter().map(f64::to_string).collect();
-            writeln!(f, "detector({}) D{detector}", coordinates.join(", "))?;
+        for (detector, coordinates) in (0u32..).zip(&self.coordinates) {
+            let is_herald = self.heralds.binary_search(&detector).is_ok();
+            if !coordinates.is_empty() || is_herald {
+                let coordinates: Vec<String> = coordinates.iter().map(f64::to_string).collect();
+                let tag = if is_herald { "[herald]" } else { "" };
+                writeln!(f, "detector{tag}({}) D{detector}", coordinates.join(", "))?;
+            }
         }
         // The highest indices, which no mechanism may name.
         if self.coordinates.last().is_some_and(Vec::is_empty) {

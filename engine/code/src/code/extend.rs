@@ -176,7 +176,17 @@ impl Extension<'_> {
             errors.extend(copies.map(copy));
         }
         let detectors = self.model.detectors + self.added * width;
-        Model { detectors, observables: self.model.observables, errors, coordinates: self.coordinates() }
+        let (coordinates, heralds) = (self.coordinates(), self.heralds());
+        Model { detectors, observables: self.model.observables, errors, coordinates, heralds }
+    }
+
+    /// Heralds of the rounds in the order of [`Self::coordinates`].
+    fn heralds(&self) -> Vec<u32> {
+        let copies = (0..=self.added).map(|_| self.cut);
+        let rounds = (0..self.cut).chain(copies).chain(self.cut + 1..self.old.count());
+        let is_herald = |detector: &u32| self.model.heralds.binary_search(detector).is_ok();
+        let all = (0..).zip(rounds.flat_map(|round| self.old.members(round)));
+        all.filter(|(_, detector)| is_herald(detector)).map(|(index, _)| index).collect()
     }
 
     /// Coordinates up to the repeated round, of its copies, and of the rounds after them. Each copy

@@ -9,11 +9,12 @@
 //! first, even if a later one differs. A probability above one half gives a negative weight. Such
 //! an edge is applied to every shot in advance (its detectors, observables and weight), and the
 //! graph has it with the opposite weight. Mechanisms of probability 0 and parts without detectors
-//! add nothing.
+//! add nothing. Heralds are left out of the parts: an edge has the probability of all shots, whether its
+//! herald fires or not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Model, flip};
+use super::{Component, Model, flip};
 
 /// Heaviest edge, above `ln((1-p)/p)` of any positive `p`.
 const WEIGHT_MAX: f64 = 1000.0;
@@ -32,6 +33,12 @@ pub enum GraphError {
         mechanism: usize,
         /// Detectors of the part.
         detectors: usize,
+    },
+    /// A herald that says nothing.
+    #[error("detector D{detector} is tagged as a herald, but no error flips it; add its errors, or remove the tag")]
+    Herald {
+        /// The detector.
+        detector: u32,
     },
 }
 
@@ -65,6 +72,8 @@ pub struct Graph {
     pub always_observables: Vec<u64>,
     /// Sum of their weights, at most 0.
     pub always_weight: f64,
+    /// Heralds, which no edge has.
+    pub herald_detectors: Vec<u64>,
 }
 
 /// Ends of an edge; the boundary sorts last.
@@ -76,7 +85,7 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// If a part of a mechanism flips more than two detectors.
+    /// If a part of a mechanism flips more than two detectors, or no mechanism flips a herald.
     pub fn new(model: &Model) -> Result<Self, GraphError> {
         let mut graph = Self {
             detectors: model.detectors,
@@ -86,17 +95,38 @@ impl Graph {
             always_detectors: vec![0; model.detector_words()],
             always_observables: vec![0; model.observable_words()],
             always_weight: 0.0,
+            herald_detectors: vec![0; model.detector_words()],
         };
+        let flipped: BTreeSet<u32> = model.errors.iter().flat_map(|error| error.effect().detectors).collect();
+        for &detector in &model.heralds {
+            if !flipped.contains(&detector) {
+                return Err(GraphError::Herald { detector });
+            }
+            flip(&mut graph.herald_detectors, detector);
+        }
         for ((a, b), (probability, observables)) in merged(model)? {
             graph.add(a, (b != BOUNDARY).then_some(b), probability, observables);
         }
         Ok(graph)
     }
 
+    /// The edge of a part of a mechanism of `model`; `None` if it flips no detector.
+    #[expect(clippy::cast_possible_truncation, reason = "a model has fewer than 2^24 parts")]
+    pub(super) fn edge_of(&self, model: &Model, part: &Component) -> Option<u32> {
+        let ends = match model.without_heralds(part)[..] {
+            [a] => (a, BOUNDARY),
+            [a, b] => (a, b),
+            _ => return None,
+        };
+        // Sorted by their ends, the boundary last.
+        let of = |edge: &Edge| (edge.a, edge.b.unwrap_or(BOUNDARY));
+        self.edges.binary_search_by_key(&ends, of).ok().map(|index| index as u32)
+    }
+
     fn add(&mut self, a: u32, b: Option<u32>, probability: f64, flipped: &[u32]) {
         let mut observables = vec![0; self.observable_words];
         flipped.iter().for_each(|&index| flip(&mut observables, index));
-        let weight = ((1.0 - probability).ln() - probability.ln()).clamp(-WEIGHT_MAX, WEIGHT_MAX);
+        let weight = weight_of(probability);
         if weight < 0.0 {
             flip(&mut self.always_detectors, a);
             b.into_iter().for_each(|b| flip(&mut self.always_detectors, b));
@@ -107,16 +137,22 @@ impl Graph {
     }
 }
 
+/// `ln((1-p)/p)`, at most 1000 either way.
+pub(super) fn weight_of(probability: f64) -> f64 {
+    ((1.0 - probability).ln() - probability.ln()).clamp(-WEIGHT_MAX, WEIGHT_MAX)
+}
+
 /// Merges parts with equal ends into one edge: its probability, and the observables of the first.
 fn merged(model: &Model) -> Result<BTreeMap<Ends, (f64, &[u32])>, GraphError> {
     let mut edges: BTreeMap<Ends, (f64, &[u32])> = BTreeMap::new();
     for (mechanism, error) in model.errors.iter().enumerate() {
         for part in &error.components {
-            let ends = match part.detectors[..] {
+            let detectors = model.without_heralds(part);
+            let ends = match detectors[..] {
                 [] => continue,
                 [a] => (a, BOUNDARY),
                 [a, b] => (a, b),
-                _ => return Err(GraphError::NotGraphLike { mechanism, detectors: part.detectors.len() }),
+                _ => return Err(GraphError::NotGraphLike { mechanism, detectors: detectors.len() }),
             };
             if error.probability > 0.0 {
                 let p = error.probability;

@@ -141,6 +141,7 @@ impl<'a> Cutter<'a> {
             always_detectors: vec![0; words(detectors)],
             always_observables: vec![0; self.graph.observable_words],
             always_weight: 0.0,
+            herald_detectors: vec![0; words(detectors)],
         }
     }
 }

@@ -89,15 +89,15 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips a tag, `[…]`, which does not change the model.
-    pub(super) fn skip_tag(&mut self) -> Result<(), DemError> {
+    /// Reads a tag, `[…]`: what is between the brackets, nothing if there are none.
+    pub(super) fn tag(&mut self) -> Result<&'a [u8], DemError> {
         if self.peek() != Some(b'[') {
-            return Ok(());
+            return Ok(&[]);
         }
-        let at = self.at;
+        let (at, start) = (self.at, self.next + 1);
         loop {
             match self.bump() {
-                Some(b']') => return Ok(()),
+                Some(b']') => return Ok(&self.text[start..self.next - 1]),
                 None | Some(b'\n') => {
                     return Err(at.refuse("a tag that is never closed", "']' on the same line", "close the tag"));
                 }

@@ -17,11 +17,14 @@ struct Expander {
 /// Unrolls a parsed text.
 pub(super) fn expand(instructions: &[Instruction]) -> Result<Model, DemError> {
     cost(instructions)?;
-    let model = Model { detectors: 0, observables: 0, errors: Vec::new(), coordinates: Vec::new() };
+    let model =
+        Model { detectors: 0, observables: 0, errors: Vec::new(), coordinates: Vec::new(), heralds: Vec::new() };
     let mut expander = Expander { model, detector_shift: 0, coordinate_shift: Vec::new() };
     expander.block(instructions)?;
     let Expander { mut model, .. } = expander;
     model.coordinates.resize(model.detectors as usize, Vec::new());
+    model.heralds.sort_unstable();
+    model.heralds.dedup();
     Ok(model)
 }
 
@@ -33,7 +36,7 @@ fn cost(instructions: &[Instruction]) -> Result<u64, DemError> {
             Body::Error { components, .. } => {
                 components.iter().map(|part| 1 + part.detectors.len() + part.observables.len()).sum::<usize>() as u64
             }
-            Body::Detectors { coordinates, targets } => ((1 + coordinates.len()) * (1 + targets.len())) as u64,
+            Body::Detectors { coordinates, targets, .. } => ((1 + coordinates.len()) * (1 + targets.len())) as u64,
             Body::Observables { targets } => targets.len() as u64,
             Body::Shift { coordinates, .. } => coordinates.len() as u64,
             // Each repetition of an empty body still costs a step.
@@ -60,7 +63,9 @@ impl Expander {
     fn instruction(&mut self, Instruction { at, body }: &Instruction) -> Result<(), DemError> {
         match body {
             Body::Error { probability, components } => self.error(*at, *probability, components)?,
-            Body::Detectors { coordinates, targets } => self.detectors(*at, coordinates, targets)?,
+            Body::Detectors { coordinates, targets, is_herald } => {
+                self.detectors(*at, coordinates, targets, *is_herald)?;
+            }
             Body::Observables { targets } => targets.iter().for_each(|&index| self.observable(index)),
             Body::Shift { coordinates, detectors } => {
                 self.detector_shift += u128::from(*detectors);
@@ -84,9 +89,19 @@ impl Expander {
         Ok(())
     }
 
-    fn detectors(&mut self, at: Position, coordinates: &[f64], targets: &[u32]) -> Result<(), DemError> {
+    fn detectors(
+        &mut self,
+        at: Position,
+        coordinates: &[f64],
+        targets: &[u32],
+        is_herald: bool,
+    ) -> Result<(), DemError> {
         for &target in targets {
-            let index = self.detector(at, target)? as usize;
+            let detector = self.detector(at, target)?;
+            if is_herald {
+                self.model.heralds.push(detector);
+            }
+            let index = detector as usize;
             if self.model.coordinates.len() <= index {
                 self.model.coordinates.resize(index + 1, Vec::new());
             }

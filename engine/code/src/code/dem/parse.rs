@@ -14,7 +14,7 @@ pub(super) struct Instruction {
 #[derive(Debug)]
 pub(super) enum Body {
     Error { probability: f64, components: Vec<Component> },
-    Detectors { coordinates: Vec<f64>, targets: Vec<u32> },
+    Detectors { coordinates: Vec<f64>, targets: Vec<u32>, is_herald: bool },
     Observables { targets: Vec<u32> },
     Shift { coordinates: Vec<f64>, detectors: u64 },
     Repeat { times: u64, body: Vec<Instruction> },
@@ -66,10 +66,10 @@ impl Cursor<'_> {
         if name.is_empty() {
             return Err(at.refuse(self.found(), KNOWN, NOT_A_MODEL));
         }
-        self.skip_tag()?;
+        let tag = self.tag()?;
         let body = match name.as_slice() {
             b"error" => self.error()?,
-            b"detector" => self.detector()?,
+            b"detector" => self.detector(tag == b"herald")?,
             b"logical_observable" => self.observable()?,
             b"shift_detectors" => self.shift()?,
             b"repeat" => return Ok(Instruction { at, body: self.repeat(at, depth)? }),
@@ -118,7 +118,7 @@ impl Cursor<'_> {
         Ok(Body::Error { probability, components })
     }
 
-    fn detector(&mut self) -> Result<Body, DemError> {
+    fn detector(&mut self, is_herald: bool) -> Result<Body, DemError> {
         let coordinates = self.optional_arguments()?;
         let mut targets = Vec::new();
         while let Some((at, target)) = self.target()? {
@@ -127,7 +127,7 @@ impl Cursor<'_> {
             };
             targets.push(index);
         }
-        Ok(Body::Detectors { coordinates, targets })
+        Ok(Body::Detectors { coordinates, targets, is_herald })
     }
 
     fn observable(&mut self) -> Result<Body, DemError> {

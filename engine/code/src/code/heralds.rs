@@ -1,0 +1,112 @@
+//! What heralds say of the edges of a matching graph: a detector that tells in which shots certain errors may
+//! have happened.
+//!
+//! Built by cold code; read by matching. Bounded by the parts of the model.
+//!
+//! A herald is a detector with the tag `herald`, as Stim's circuits and models write it:
+//!
+//! ```text
+//!   HERALDED_ERASE(0.01) 3                  detector[herald](1, 3, 0) D24
+//!   DETECTOR[herald](1, 3, 0) rec[-1]       error(0.0025) D5 D6 ^ D24
+//! ```
+//!
+//! # The rule
+//!
+//! Of the errors that flip a herald, one happened if it fires, and none if it does not. So without it an edge
+//! has the probability of the errors that flip no herald; with it, also that of the herald's errors with this
+//! edge over that of all of its errors. An erased qubit is thus wrong with one half. A readout that is only
+//! doubtful is a herald, too: `error(0.02) D5 D9 D31` and `error(0.08) D31` for a bit that is set
+//! in one shot of ten, and then wrong in one of five.
+
+use std::collections::BTreeMap;
+
+use super::Model;
+use super::correlations::add;
+use super::graph::{Graph, weight_of};
+
+/// One herald.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Herald {
+    /// Its detector.
+    pub detector: u32,
+    /// Weights of edges if it fires: index in [`Graph::edges`], ascending, and `ln((1-p)/p)`.
+    pub edges: Vec<(u32, f64)>,
+}
+
+/// The heralds of a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Heralds {
+    /// The weight of each edge of the graph if none fires, `ln((1-p)/p)`.
+    pub weights: Vec<f64>,
+    /// By detector, ascending.
+    pub heralds: Vec<Herald>,
+}
+
+/// The heralds of `model`, whose graph is `graph`; `None` if it has none.
+#[must_use]
+pub fn heralds(model: &Model, graph: &Graph) -> Option<Heralds> {
+    if model.heralds.is_empty() {
+        return None;
+    }
+    let mut without = vec![0.0; graph.edges.len()];
+    let mut with: BTreeMap<u32, (f64, BTreeMap<u32, f64>)> = BTreeMap::new();
+    for error in model.errors.iter().filter(|error| error.probability > 0.0) {
+        let edges: Vec<u32> = error.components.iter().filter_map(|part| graph.edge_of(model, part)).collect();
+        let effect = error.effect().detectors;
+        let mut flipped = effect.iter().filter(|detector| model.heralds.binary_search(detector).is_ok()).peekable();
+        if flipped.peek().is_none() {
+            edges.iter().for_each(|&edge| add(&mut without[edge as usize], error.probability));
+        }
+        for &herald in flipped {
+            let (all, by_edge) = with.entry(herald).or_default();
+            *all += error.probability;
+            edges.iter().for_each(|&edge| *by_edge.entry(edge).or_default() += error.probability);
+        }
+    }
+    let of = |(detector, (all, by_edge)): (u32, (f64, BTreeMap<u32, f64>))| {
+        let weight = |(edge, sum): (u32, f64)| {
+            let mut probability = without[edge as usize];
+            add(&mut probability, sum / all);
+            (edge, weight_of(probability))
+        };
+        Herald { detector, edges: by_edge.into_iter().map(weight).collect() }
+    };
+    let heralds = with.into_iter().map(of).collect();
+    Some(Heralds { weights: without.iter().copied().map(weight_of).collect(), heralds })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::*;
+    use crate::code::graph::GraphError;
+
+    /// Probabilities without heralds, by edge, and with one: herald, edge, probability.
+    type Found = (Vec<f64>, Vec<(u32, u32, f64)>);
+
+    fn found(text: &str) -> Result<Option<Found>, GraphError> {
+        let model = Model::parse(text.as_bytes()).unwrap();
+        assert_eq!(Model::parse(model.to_string().as_bytes()).unwrap(), model);
+        let rounded = |weight: f64| (1e6 / (1.0 + weight.exp())).round() / 1e6;
+        let Some(found) = heralds(&model, &Graph::new(&model)?) else { return Ok(None) };
+        let all =
+            found.heralds.iter().flat_map(|of| of.edges.iter().map(|(edge, weight)| (of.detector, *edge, *weight)));
+        let all = all.map(|(detector, edge, weight)| (detector, edge, rounded(weight))).collect();
+        Ok(Some((found.weights.into_iter().map(rounded).collect(), all)))
+    }
+
+    #[test]
+    fn an_edge_has_the_probability_of_the_errors_that_its_herald_leaves() {
+        // Edges in their order: D0 D1; D1 and the boundary. Erased by D2; doubtful by D3.
+        let erased = "error(0.1) D0 D1\nerror(0.01) D2\nerror(0.01) D0 D1 ^ D2\nerror(0.01) D1 L0 ^ D2\n\
+                      error(0.01) D0 D1 ^ D1 L0 ^ D2\ndetector[herald] D2\n";
+        assert_eq!(found(erased).unwrap(), Some((vec![0.1, 0.0], vec![(2, 0, 0.5), (2, 1, 0.5)])));
+        let doubtful = "error(0.1) D0 D1\nerror(0.02) D0 D1 D3\nerror(0.08) D3\ndetector[herald](1, 2) D3\n";
+        assert_eq!(found(doubtful).unwrap(), Some((vec![0.1], vec![(3, 0, 0.1 * 0.8 + 0.2 * 0.9)])));
+        // A herald whose errors all have the edge leaves no doubt that it is wrong, but by the others.
+        assert_eq!(found("error(0.1) D0\nerror(0.02) D0 D3\ndetector[herald] D3\n").unwrap().unwrap().1, [(3, 0, 0.9)]);
+        assert_eq!(found("error(0.1) D0 D1\ndetector[other] D1\n").unwrap(), None);
+        let said = found("error(0.1) D0\ndetector[herald] D1\n").unwrap_err().to_string();
+        assert!(said.starts_with("detector D1 is tagged as a herald, but no error flips it"), "{said}");
+    }
+}
