@@ -195,6 +195,8 @@ pub struct Silo {
     pub path_arena: Arena,
     /// Copies of its feed's shots, if the profile watches for drifts.
     pub samples: Option<SampleReader>,
+    /// Bytes of the matchers that shots in streams or blocks have for themselves.
+    pub matcher_bytes: usize,
 }
 
 /// Whether answers leave the silo.
@@ -278,6 +280,7 @@ pub fn wire(
     let in_force = common.decoders.in_force();
     let matching = in_force.main();
     let carries = matching.carries(pipe.jobs.len() as u32, pipe.streams, profile.input.round_ns.is_some());
+    let matcher_bytes = carries.as_ref().map_or(0, |carries| carries.matcher_bytes());
     let cadence = cadence(profile, matching, base);
     let health_changes = common.decoders.join_feed(&share.own);
     let (samples, reader) = profile.input.watch_drift.then(|| samples(model.detector_words())).unzip();
@@ -319,6 +322,7 @@ pub fn wire(
         samples: reader,
         task_times,
         times,
+        matcher_bytes,
     })
 }
 

@@ -344,6 +344,9 @@ fn lay_out(
     let answers = if readers > 0 { Answers::PassedOn { readers } } else { Answers::Counted };
     let (mut silos, fills, notifiers) = wire_silos(config, plan, answers, contexts, common, live.as_mut())?;
     header::write(&common.board, &common.clock, config, common);
+    // Shots in streams and blocks keep their matchers, whatever worker runs them.
+    let matcher_bytes: usize = silos.iter().map(|silo| silo.matcher_bytes).sum();
+    board::add(&common.board.header().decoder_shared_bytes, matcher_bytes as u64);
     if !device_name.is_empty() {
         header::write_device(&common.board, device_name);
     }

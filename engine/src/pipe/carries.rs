@@ -13,7 +13,7 @@ use pinwheel_edge::slot::jobs::Job;
 use pinwheel_edge::sync::{DataWord, DataWords, read_words, write_words};
 use pinwheel_matching::{BlockFusion, BlockMatcher, BlockModel, StreamMatcher, StreamModel};
 use std::ops::Range;
-#[expect(clippy::disallowed_types, reason = "tried only, never waited for; see StreamShots")]
+#[expect(clippy::disallowed_types, reason = "tried only, never waited for; see Tried")]
 use std::sync::Mutex;
 use std::sync::{Arc, TryLockError};
 
@@ -22,8 +22,17 @@ use std::sync::{Arc, TryLockError};
 const STREAM_SHOTS_MAX: u32 = 64;
 
 /// Most shots that are decoded in blocks at once; more wait. Each takes the memory of a whole shot's search
-/// twice, 2.8 MB for 500 rounds of distance 5.
-const BLOCK_SHOTS_MAX: u32 = 16;
+/// twice, 7.4 MB for 500 rounds of distance 5.
+const BLOCK_SHOTS_MAX: u32 = 8;
+
+/// What one task at a time uses; nobody waits for it.
+///
+/// # Why a mutex on hot threads
+/// The graph runs the windows of a shot one after the other, on any worker, and its blocks by one task each,
+/// before their fusion. So nobody ever holds a matcher that another worker wants: it is tried once. The mutex
+/// says so to the compiler, at the price of two uncontended exchanges for each window.
+#[expect(clippy::disallowed_types, reason = "tried only, never waited for")]
+type Tried<T> = Mutex<T>;
 
 /// One window of every shot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,15 +53,9 @@ pub struct Carries {
 
 /// The matchers of shots that are decoded as streams. The graph role gives each such shot one, from
 /// its first window to its last.
-///
-/// # Why a mutex on hot threads
-/// The graph runs the windows of a shot one after the other, on any worker. So nobody ever holds a
-/// matcher that another worker wants: [`Self::with`] tries once and does not wait. The mutex says
-/// so to the compiler, at the price of two uncontended exchanges for each window.
 pub struct StreamShots {
     model: Arc<StreamModel>,
-    #[expect(clippy::disallowed_types, reason = "tried only, never waited for")]
-    matchers: Box<[Mutex<StreamMatcher>]>,
+    matchers: Box<[Tried<StreamMatcher>]>,
 }
 
 impl StreamShots {
@@ -85,15 +88,12 @@ struct Block {
 
 /// The matchers of one shot that is decoded in blocks.
 struct BlockShot {
-    #[expect(clippy::disallowed_types, reason = "tried only, never waited for")]
-    blocks: Box<[Mutex<Block>]>,
-    #[expect(clippy::disallowed_types, reason = "tried only, never waited for")]
-    fusion: Mutex<BlockFusion>,
+    blocks: Box<[Tried<Block>]>,
+    fusion: Tried<BlockFusion>,
 }
 
 /// The matchers of shots that are decoded in blocks. The graph role gives each such shot a set, from its
-/// first block to its fusion. Mutexes as in [`StreamShots`]: a block has one task, and the graph runs the
-/// fusion after all of them.
+/// first block to its fusion.
 pub struct BlockShots {
     model: Arc<BlockModel>,
     shots: Box<[BlockShot]>,
@@ -101,10 +101,9 @@ pub struct BlockShots {
 
 impl BlockShots {
     fn new(model: &Arc<BlockModel>, count: u32) -> BlockShots {
-        #[expect(clippy::disallowed_types, reason = "tried only, never waited for")]
         let shot = |_| BlockShot {
-            blocks: (0..model.blocks()).map(|index| Mutex::new(Block::new(model, index))).collect(),
-            fusion: Mutex::new(BlockFusion::new(Arc::clone(model))),
+            blocks: (0..model.blocks()).map(|index| Tried::new(Block::new(model, index))).collect(),
+            fusion: Tried::new(BlockFusion::new(Arc::clone(model))),
         };
         BlockShots { model: Arc::clone(model), shots: (0..count).map(shot).collect() }
     }
@@ -147,6 +146,14 @@ impl BlockShots {
         has_all.then_some((ended, first))
     }
 
+    fn bytes(&self) -> usize {
+        let of_block = |block: &Tried<Block>| block.try_lock().map_or(0, |block| block.matcher.bytes());
+        let of = |BlockShot { blocks, fusion }: &BlockShot| {
+            blocks.iter().map(of_block).sum::<usize>() + fusion.try_lock().map_or(0, |fusion| fusion.bytes())
+        };
+        self.shots.iter().map(of).sum()
+    }
+
     /// Builds those matchers anew in which a decode panicked. Allocates.
     fn renew(&self) {
         for shot in &self.shots {
@@ -165,8 +172,7 @@ impl Block {
 }
 
 /// Replaces what a panic has left half-done.
-#[expect(clippy::disallowed_types, reason = "tried only, never waited for")]
-fn renew<T>(of: &Mutex<T>, build: impl FnOnce() -> T) {
+fn renew<T>(of: &Tried<T>, build: impl FnOnce() -> T) {
     if of.is_poisoned()
         && let Err(TryLockError::Poisoned(poisoned)) = of.try_lock()
     {
@@ -191,8 +197,7 @@ impl Carries {
     pub fn of_streams(jobs: u32, streams: u32, model: &Arc<StreamModel>, needed_words: &[u32]) -> Carries {
         let part = |&needed_words: &u32| CarryWindow { words: 0..1, needed_words };
         let count = streams.saturating_mul(2).clamp(1, jobs.clamp(1, STREAM_SHOTS_MAX));
-        #[expect(clippy::disallowed_types, reason = "tried only, never waited for")]
-        let matcher = |_| Mutex::new(StreamMatcher::new(Arc::clone(model)));
+        let matcher = |_| Tried::new(StreamMatcher::new(Arc::clone(model)));
         let matchers = (0..count).map(matcher).collect();
         let carries = Carries::new(jobs, 1, needed_words.iter().map(part).collect());
         Carries { streams: Some(StreamShots { model: Arc::clone(model), matchers }), ..carries }
@@ -225,6 +230,14 @@ impl Carries {
     pub fn matchers(&self) -> Option<u32> {
         let of_blocks = self.blocks.as_ref().map(|blocks| blocks.shots.len() as u32);
         of_blocks.or(self.streams.as_ref().map(StreamShots::count))
+    }
+
+    /// Bytes of these matchers on the heap; they do not grow.
+    #[must_use]
+    pub fn matcher_bytes(&self) -> usize {
+        let of = |matcher: &Tried<StreamMatcher>| matcher.try_lock().map_or(0, |matcher| matcher.bytes());
+        let in_streams = self.streams.iter().flat_map(|streams| &streams.matchers).map(of).sum::<usize>();
+        in_streams + self.blocks.as_ref().map_or(0, BlockShots::bytes)
     }
 
     /// Builds those matchers anew in which a decode panicked. Allocates.

@@ -150,6 +150,11 @@ fn windows_call_no_allocator_on_any_hot_thread() {
             let memory = &thread.memory;
             assert_eq!(memory.allocations, Some(0), "{}: {:?}", thread.name, memory.first_site);
         }
+        if let Window::Blocks(_) = window {
+            // Each of 8 shots has the search of the whole shot twice.
+            let bytes = outcome.snapshot.engine.decoder_shared_bytes;
+            assert!((8 * 400_000..8 * 500_000).contains(&bytes), "{bytes} bytes");
+        }
         let errors = total(&outcome.snapshot, |counters| counters.logical_errors);
         assert!((1..1_000).contains(&errors), "{errors} logical errors");
     }
