@@ -44,6 +44,11 @@ impl Models {
         self.streams.get(&stream).unwrap_or(&self.main)
     }
 
+    /// All of them; a model that several streams have comes several times.
+    pub fn all(&self) -> impl Iterator<Item = &NumberedModel> {
+        std::iter::once(&self.main).chain(self.streams.values())
+    }
+
     /// Whether each stream has the same model in both.
     pub(super) fn is_same(&self, other: &Models) -> bool {
         let numbers = |of: &BTreeMap<u32, NumberedModel>| -> Vec<(u32, u16)> {

@@ -50,6 +50,7 @@ mod rig;
 mod rings;
 #[cfg(target_os = "linux")]
 mod rounds;
+mod shadow;
 mod shm_clients;
 mod spread;
 mod stalls;

@@ -69,6 +69,7 @@ impl Display for Report {
         self.latency(f)?;
         self.accuracy(f)?;
         self.decoders(f)?;
+        self.shadow.as_ref().map_or(Ok(()), |shadow| shadow.write(f))?;
         self.joint(f)?;
         self.moves(f)?;
         self.lifecycles(f)?;
@@ -81,7 +82,7 @@ impl Display for Report {
 }
 
 /// Writes one line: name, value, meaning.
-fn line(f: &mut Formatter<'_>, what: &str, value: impl Display, meaning: impl Display) -> fmt::Result {
+pub(super) fn line(f: &mut Formatter<'_>, what: &str, value: impl Display, meaning: impl Display) -> fmt::Result {
     let text = format!("  {what:<15} {value:>16}   {meaning}");
     writeln!(f, "{}", text.trim_end())
 }

@@ -65,6 +65,10 @@ pub fn stream_queues_bytes(streams: u32, tasks: u32) -> u64 {
 
 /// Most decode workers that `Decoders::Auto` gives a silo.
 pub const DECODERS_AUTO_MAX: u32 = 8;
+/// Range of the shots of which a shadow gets one.
+pub const SHADOW_ONE_IN: RangeInclusive<u64> = 1..=1_000_000;
+/// Shots of which a shadow gets one unless a number is named: as many as do not slow the path.
+pub const SHADOW_ONE_IN_DEFAULT: u32 = 100;
 /// Longest thread name, bytes: the system's limit.
 pub const THREAD_NAME_BYTES_MAX: usize = 15;
 
@@ -120,6 +124,10 @@ impl Profile {
             check.refuse("decoder", "UnionFind", "Matching where window is Stream", remedy);
         }
         check.streams(self);
+        if let Some(shadow) = &self.shadow {
+            let remedy = "100 gives it one shot in a hundred";
+            check.whole("shadow.one_in", shadow.one_in, SHADOW_ONE_IN, remedy);
+        }
         let KeptRuns { kept_mb, kept_runs } = self.recorder;
         check.whole(
             "recorder.kept_mb",

@@ -42,6 +42,9 @@ pub struct Profile {
     pub decoder: Decoder,
     /// Streams that another decoder decodes, each named at most once; whole shots only.
     pub streams: Vec<StreamDecoder>,
+    /// A second decoder that gets some of the shots, on a thread that no shot waits for, to be compared
+    /// with the first; `None`: none.
+    pub shadow: Option<Shadow>,
     /// The device that runs the predecode step.
     pub device: Device,
     /// Deadlines, and the times after which an answer is late or a thread stalled.
@@ -331,6 +334,20 @@ pub struct StreamDecoder {
     pub stream: u32,
     /// How its syndromes are decoded.
     pub decoder: Decoder,
+}
+
+/// A second decoder, to be compared with the first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shadow {
+    /// How it decodes: whole shots, also where the first decodes by windows.
+    pub decoder: Decoder,
+    /// It gets one shot in so many, 1..=1000000.
+    pub one_in: u32,
+    /// Its error model: Stim's .dem, or a bundled one by name. `None`: that by which the first has decoded
+    /// the shot.
+    #[serde(default)]
+    pub model: Option<String>,
 }
 
 /// The device that runs the predecode step.

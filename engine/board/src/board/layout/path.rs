@@ -335,6 +335,10 @@ blocks! {
         joint_consistent: AtomicU64 [counter joint_consistent],
         /// Joint readouts that were abandoned.
         joint_refused: AtomicU64 [counter joint_refused],
+        /// Shots copied for the shadow.
+        shadow_sampled: AtomicU64,
+        /// Shots not copied for it, because it had not read the copies before.
+        shadow_left_out: AtomicU64,
     }
 }
 
