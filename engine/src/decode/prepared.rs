@@ -96,7 +96,10 @@ impl Prepared {
             let known = ready.iter().find_map(|ready| ready.all.iter().find(is_it));
             let matching = match known {
                 Some(known) => known.matching.clone(),
-                None => MatcherModel::of(&of.model, decoder, profile.predecoder, profile.window)?,
+                None => {
+                    let plain = MatcherModel::of(&of.model, decoder, profile.predecoder, profile.window)?;
+                    if profile.confidence { plain.with_confidence(&of.model)? } else { plain }
+                }
             };
             all.push(Ready { decoder, model: of.number, matching });
             Ok((all.len() - 1) as u16)

@@ -116,10 +116,11 @@ impl Harvester {
             joints.enter(stream, sequence, observables);
         }
         let verdict = answered.error.is_none().then(|| self.judge(answered, outcome));
+        let abstained = verdict.is_some_and(|verdict| self.abstains(&verdict));
         let board = (&*self.pipe.board, self.pipe.silo);
         let late_ns = self.pipe.settings.late_ns();
         let latency_ns = self.tally.enter(board, stream, (times, rate), (verdict, late_ns));
-        self.pass_on(answered, latency_ns);
+        self.pass_on(answered, latency_ns, abstained);
         if self.shadow_below != 0
             && outcome != Outcome::Duplicate
             && sampled::is_sampled(stream, sequence, self.shadow_below)
@@ -165,17 +166,32 @@ impl Harvester {
         Verdict { frame, is_wrong, by: AnsweredBy(answered.by) }
     }
 
-    fn pass_on(&mut self, answered: &Answered, latency_ns: u64) {
+    /// Whether an answer is not to be trusted, because its gap is below the run's bound; counts it then.
+    #[inline]
+    fn abstains(&self, verdict: &Verdict) -> bool {
+        let Some(gap_db) = verdict.by.gap_db() else { return false };
+        let abstained = u64::from(gap_db) < self.pipe.settings.abstain_below_db();
+        if abstained {
+            let block = self.block();
+            board::add(&block.abstained, 1);
+            board::add(&block.abstained_judged, verdict.is_wrong.is_some().into());
+            board::add(&block.abstained_wrong, (verdict.is_wrong == Some(true)).into());
+        }
+        abstained
+    }
+
+    fn pass_on(&mut self, answered: &Answered, latency_ns: u64, abstained: bool) {
         let Some(sink) = &mut self.sink else { return };
         let Answered { header: ShotHeader { stream, sequence, reply_to, .. }, error, by, .. } = *answered;
         let by = AnsweredBy(by);
         let observables = self.end.observables(answered);
         // Beyond the model's words an answer stays as it was made: zero.
         let none = [0; OBSERVABLE_WORDS_MAX];
-        let blank = || Answer { stream, sequence, reply_to, error, by, latency_ns, observables: none };
+        let blank = || Answer { stream, sequence, reply_to, error, by, abstained, latency_ns, observables: none };
         let is_written = sink.try_write_over(blank, |answer| {
             (answer.stream, answer.sequence, answer.reply_to) = (stream, sequence, reply_to);
             (answer.error, answer.by, answer.latency_ns) = (error, by, latency_ns);
+            answer.abstained = abstained;
             // An error's are zero.
             read_words(observables, &mut answer.observables);
         });

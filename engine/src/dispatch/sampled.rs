@@ -5,7 +5,7 @@
 //! has not read; further ones are left out and counted. Never waits.
 //!
 //! ```text
-//!  stream | what gave the answer << 32 | error << 48, sequence, sender's sequence, latency, truth known,
+//!  stream | error << 32, sequence, sender's sequence, latency, truth known | what gave the answer << 32,
 //!  observables, true observables, detectors
 //! ```
 
@@ -77,13 +77,14 @@ impl AnswerSamples {
     pub(super) fn offer(&mut self, end: &HarvestEnd, answered: &Answered, latency_ns: u64) -> bool {
         let Answered { header: ShotHeader { stream, sequence, reply_to, .. }, error, by, has_truth, .. } = *answered;
         let error = error.map_or(0, |error| error as u16);
-        let first = u64::from(stream) | u64::from(by) << 32 | u64::from(error) << 48;
+        let first = u64::from(stream) | u64::from(error) << 32;
+        let last = u64::from(has_truth) | u64::from(by) << 32;
         let words = self.observable_words;
         self.writer.offer(|record| {
             let (header, rest) = record.split_at(HEADER_WORDS);
             let (observables, rest) = rest.split_at(words);
             let (truth, detectors) = rest.split_at(words);
-            let values = [first, sequence, reply_to.sequence, latency_ns, u64::from(has_truth)];
+            let values = [first, sequence, reply_to.sequence, latency_ns, last];
             header.iter().zip(values).for_each(|(word, value)| word.store(value));
             if error == 0 {
                 let pairs = observables.iter().zip(end.observables(answered));
@@ -107,11 +108,11 @@ impl AnswerSampleReader {
                 stream: header[0] as u32,
                 sequence: header[1],
                 sent_as: header[2],
-                by: AnsweredBy((header[0] >> 32) as u16),
-                error: (header[0] >> 48) as u16,
+                by: AnsweredBy((header[4] >> 32) as u32),
+                error: (header[0] >> 32) as u16,
                 latency_ns: header[3],
                 observables,
-                truth: (header[4] != 0).then_some(truth),
+                truth: (header[4] & 1 != 0).then_some(truth),
                 detectors,
             });
         })

@@ -220,6 +220,7 @@ fn common(
     let moves = MoveRequests::new(profile.input.streams, profile.silos.settled(), profile.input.joint_every.is_some());
     let settings = Arc::new(Settings::new(&profile.limits));
     settings.set_overflow(&profile.placement.overflow);
+    settings.set_abstain_below_db(profile.abstain_below);
     Ok(Common {
         board: Arc::new(make_board(profile, plan, notes)?),
         settings,

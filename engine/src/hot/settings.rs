@@ -27,6 +27,7 @@ pub struct Settings {
     overflow_deadline_ns: AtomicU64,
     overflow_keep_shots: AtomicU64,
     shadow_below: AtomicU64,
+    abstain_below_db: AtomicU64,
 }
 
 impl Settings {
@@ -44,6 +45,7 @@ impl Settings {
             overflow_deadline_ns: AtomicU64::new(u64::MAX >> 1),
             overflow_keep_shots: AtomicU64::new(1),
             shadow_below: AtomicU64::new(0),
+            abstain_below_db: AtomicU64::new(0),
         };
         settings.set_limits(limits);
         settings
@@ -92,6 +94,17 @@ impl Settings {
     #[must_use]
     pub fn shadow_below(&self) -> u64 {
         self.shadow_below.load(Ordering::Relaxed)
+    }
+
+    /// Answers of a gap below this are not to be trusted.
+    pub fn set_abstain_below_db(&self, below: Option<u8>) {
+        self.abstain_below_db.store(below.map_or(0, u64::from), Ordering::Relaxed);
+    }
+
+    /// Gap, decibels, below which an answer is not to be trusted; 0: all are.
+    #[must_use]
+    pub fn abstain_below_db(&self) -> u64 {
+        self.abstain_below_db.load(Ordering::Relaxed)
     }
 
     /// From launch to quarantine, nanoseconds.

@@ -22,6 +22,7 @@ mod boards;
 mod by_hand;
 #[cfg(target_os = "linux")]
 mod control;
+mod confidence;
 mod counters;
 mod deaths;
 mod drift;

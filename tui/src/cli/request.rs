@@ -277,6 +277,8 @@ fn apply_options(args: &RunArgs, profile: &mut Profile) -> Result<(), Refusal> {
     if let Some(decoder) = args.decoder {
         profile.decoder = decoder;
     }
+    profile.confidence |= args.confidence || args.abstain_below.is_some();
+    profile.abstain_below = args.abstain_below.or(profile.abstain_below);
     if let Some(shadow) = &args.shadow {
         // A model of its own stays the profile's.
         let model = profile.shadow.take().and_then(|shadow| shadow.model);
@@ -326,6 +328,8 @@ fn in_range(args: &RunArgs, name: &str, profile: &Profile) -> Result<(), Refusal
         "input.weights" if args.zipf.is_some() => "--zipf".to_owned(),
         "limits.late_us" if args.deadline.is_some() => "--deadline".to_owned(),
         "decoder" if args.decoder.is_some() => "--decoder".to_owned(),
+        "confidence" if args.confidence || args.abstain_below.is_some() => "--confidence".to_owned(),
+        "abstain_below" if args.abstain_below.is_some() => "--abstain-below".to_owned(),
         "shadow.one_in" if args.shadow.is_some() => "--shadow".to_owned(),
         "window.commit_rounds" | "window.buffer_rounds" if args.window.is_some() => "--window".to_owned(),
         "input.round_ns" if args.round_period.is_some() => "--round-period, in ns,".to_owned(),

@@ -42,6 +42,13 @@ pub struct Profile {
     pub decoder: Decoder,
     /// Streams that another decoder decodes, each named at most once; whole shots only.
     pub streams: Vec<StreamDecoder>,
+    /// Whether to tell the gap of each answer: how much likelier its observables are than any others, in
+    /// decibels (10 dB: ten times). Costs a second search for each shot; whole shots only, without a
+    /// predecoder.
+    pub confidence: bool,
+    /// Answers of a gap below this, in decibels, 1..=254, say that they are not to be trusted; needs
+    /// `confidence`. `None`: all are.
+    pub abstain_below: Option<u8>,
     /// A second decoder that gets some of the shots, on a thread that no shot waits for, to be compared
     /// with the first; `None`: none.
     pub shadow: Option<Shadow>,

@@ -88,6 +88,13 @@ pub struct RunArgs {
     /// union-find (faster, less accurate); or lookup (a table, for small models; whole shots only)
     #[arg(long, value_name = "matching|correlated|union-find|lookup", value_parser = decoder)]
     pub decoder: Option<Decoder>,
+    /// Tell how much likelier each answer is than any other, in decibels: `gap_db` in --answers. Costs a second
+    /// search for each shot; whole shots only, without a predecoder
+    #[arg(long)]
+    pub confidence: bool,
+    /// Answers with a gap below DB say that they are not to be trusted; with --confidence, which it implies
+    #[arg(long, value_name = "DB")]
+    pub abstain_below: Option<u8>,
     /// Give one shot in N [default: 100] to a second decoder too, off their path, and compare: union-find,100
     #[arg(long, value_name = "DECODER[,N]", value_parser = shadow)]
     pub shadow: Option<Shadow>,

@@ -41,7 +41,7 @@ pub struct Answered {
     /// The error, if it is one.
     pub error: Option<ErrorCode>,
     /// What gave the answer, in the numbers of whoever decodes; without meaning for an error.
-    pub by: u16,
+    pub by: u32,
     /// What the feed said.
     pub header: ShotHeader,
     /// When dispatch took it.
