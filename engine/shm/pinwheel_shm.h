@@ -55,7 +55,7 @@ typedef struct {
 } pw_shot;
 
 typedef struct {
-    pw_word head; /* turn, status << 32: 0 answered, else the error code */
+    pw_word head; /* turn, status << 32: 0 answered, 260 answered but not to be trusted, else the error code */
     uint64_t sequence, stream, latency_ns;
     /* then the observables, as bits */
 } pw_answer;

@@ -38,6 +38,10 @@ pub struct Decoded {
     /// Weight of the matching, `Σ ln((1-p)/p)` over its edges; `None` for shots of several windows,
     /// whose weights are not summed.
     pub weight: Option<f64>,
+    /// Weight of the best explanation with other observables less that of the best with these: the
+    /// logarithm of how much likelier these are. `None`: not asked for, or not found within the
+    /// matcher's bound on work.
+    pub gap: Option<f64>,
 }
 
 /// Why a syndrome could not be decoded.
@@ -100,6 +104,9 @@ pub enum ReadyError {
          predecoder: None, or remove the tags [herald] of its detectors"
     )]
     Heralds,
+    /// The gap to other observables cannot be found.
+    #[error("confidence: {0}; set confidence: false")]
+    Confidence(String),
     /// The model has no look-up table.
     #[error(transparent)]
     Lookup(#[from] LookupError),
@@ -190,6 +197,17 @@ impl MatcherModel {
     pub fn lookup(model: &Model) -> Result<Self, ReadyError> {
         let graph = Graph::new(model)?;
         Ok(Self(Ready::Whole(Arc::new(by_graph::GraphModel::lookup(&graph)?))))
+    }
+
+    /// The same, prepared for telling the gap of each answer; windows tell none.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadyError::Confidence`] if a cycle away from the boundary flips an observable, or `model` has heralds.
+    pub fn with_confidence(self, model: &Model) -> Result<Self, ReadyError> {
+        let Ready::Whole(whole) = &self.0 else { return Ok(self) };
+        let confident = whole.with_confidence(&Graph::new(model)?).map_err(ReadyError::Confidence)?;
+        Ok(Self(Ready::Whole(Arc::new(confident))))
     }
 
     /// Prepares `model` for matching by windows; see [`window`].

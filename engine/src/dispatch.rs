@@ -10,6 +10,7 @@ mod deadlines;
 mod dispatcher;
 mod harvester;
 mod poller;
+pub mod sampled;
 
 pub use dispatcher::Dispatcher;
 pub use harvester::{Harvester, HarvesterParts};

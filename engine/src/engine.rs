@@ -23,6 +23,7 @@ mod cores;
 mod yield_policy;
 mod devices;
 mod drift;
+mod shadow;
 mod drilling;
 mod environment;
 mod header;
@@ -80,6 +81,7 @@ pub use environment::{EnvironmentResult, ReportTarget};
 pub use inputs::{InputWanted, check_input};
 pub use model_file::DEM_BYTES_MAX;
 pub use reply::{Accepted, Acknowledged, ChangeAcknowledged, Done, Status, WorkerAcknowledged};
+pub use shadow::ShadowRefused;
 pub use steer::{ApplyError, LENT_MAX, Switched};
 
 /// Configuration of an engine.
@@ -239,6 +241,9 @@ pub enum StartError {
     /// The model cannot be decoded.
     #[error(transparent)]
     Model(#[from] ReadyError),
+    /// The shadow cannot begin.
+    #[error(transparent)]
+    Shadow(#[from] ShadowRefused),
     /// The model is wider than a slot.
     #[error("the model has {found} {what}, and at most {limit} fit; split the experiment")]
     Width {

@@ -22,7 +22,6 @@ mod pace;
 pub mod packet;
 pub mod address;
 pub mod requests;
-pub mod samples;
 mod schedule;
 mod share;
 #[cfg(target_os = "linux")]
@@ -43,6 +42,7 @@ use crate::code::health::InputHealth;
 use crate::code::sampler::Sampler;
 use crate::fault::{FaultCode, Injector};
 use crate::hot::{BUDGET_ITEMS, BatchClock, Frame, Role, RoleError, Settings, WARM_STREAM, Work};
+use crate::pipe::samples::{SampleReader, SampleRoom, SampleWriter, samples};
 use crate::pipe::{Pressure, Watermarks};
 use crate::profile::OverflowStrategy;
 use crate::roles::RoleKind;
@@ -56,7 +56,7 @@ use pace::Pace;
 use pinwheel_edge::slot::table::{FeedEnd, OpenShot, ReplyTo, ShotHeader};
 use pinwheel_edge::slot::word::{self, ErrorCode};
 use pinwheel_edge::spin::Phase;
-use samples::ShotSamples;
+use pinwheel_edge::sync::write_words;
 use schedule::Schedule;
 use share::{Due, Turn};
 use source::{Drawn, Source};
@@ -66,6 +66,13 @@ use std::sync::Arc;
 const HEALTH_EVERY: Nanos = Nanos(20_000_000);
 /// Added to a slot's address to make it invalid: misaligned, and beyond the payload.
 const BAD_ADDRESS_OFFSET: u64 = (1 << 40) + 1;
+
+/// Copies of a feed's shots, each a stream and its detectors: blocks of 256, because at 100,000 shots a
+/// second a block for each would be too much work for the feed.
+#[must_use]
+pub fn shot_samples(detector_words: usize) -> (SampleWriter, SampleReader) {
+    samples(SampleRoom { blocks: 8, records: 256, words: 1 + detector_words })
+}
 
 /// The parts of the engine that a feed uses.
 pub struct FeedContext {
@@ -100,7 +107,7 @@ pub struct Feed {
     /// Brings counters of streams that get another model, in an engine where they can.
     health_changes: Option<HealthChanges>,
     /// Copies of its shots, if somebody wants them.
-    samples: Option<ShotSamples>,
+    samples: Option<SampleWriter>,
     health_next: usize,
     health_judged: Ticks,
     /// Shots submitted in Live.
@@ -190,7 +197,7 @@ impl Feed {
 
     /// Copies the shots for a reader.
     #[must_use]
-    pub fn sampled(self, samples: Option<ShotSamples>) -> Feed {
+    pub fn sampled(self, samples: Option<SampleWriter>) -> Feed {
         Feed { samples, ..self }
     }
 
@@ -273,7 +280,10 @@ impl Feed {
     fn observe(&mut self, own: usize, stream: u32) {
         self.health[own].observe(&self.detectors);
         if let Some(samples) = &mut self.samples {
-            samples.offer(stream, &self.detectors);
+            samples.offer(|record| {
+                record[0].store(u64::from(stream));
+                write_words(&record[1..], &self.detectors);
+            });
         }
     }
 
@@ -366,7 +376,7 @@ impl Feed {
             return;
         }
         self.health_judged = now;
-        self.samples.iter_mut().for_each(ShotSamples::hand_over);
+        self.samples.iter_mut().for_each(SampleWriter::hand_over);
         self.health_next = (self.health_next + 1) % self.health.len();
         let report = self.health[self.health_next].assess();
         let block = self.board.stream_feed(self.share.own[self.health_next] as usize);

@@ -11,6 +11,7 @@ mod carries;
 pub mod lanes;
 pub mod pool;
 mod pressure;
+pub mod samples;
 mod streams;
 mod to_graph;
 mod watermarks;

@@ -35,16 +35,17 @@ use crate::decode::prepared::{Models, Prepared};
 use crate::decode::{MatcherModel, ReadyError};
 use crate::device::Recovery;
 use crate::device::cuda::{Context, DeviceFacts};
+use crate::dispatch::sampled::{AnswerSampleReader, answer_samples};
 use crate::dispatch::{Harvester, HarvesterParts};
 use crate::fault::{Injections, Injector};
 use crate::feed::cross_silo::CrossSiloParts;
 use crate::feed::requests::MoveRequests;
-use crate::feed::samples::{SampleReader, samples};
 use crate::feed::source::Source;
-use crate::feed::{Cadence, Feed, FeedContext, Share};
+use crate::feed::{Cadence, Feed, FeedContext, Share, shot_samples};
 use crate::graph::{CompileError, Event};
 use crate::hot::memory::Arena;
 use crate::hot::{FaultyRole, HotFault, Init, Role, RoleError, RoleSpec, Settings};
+use crate::pipe::samples::SampleReader;
 use crate::pipe::{Answer, Pipe, ToGraph, Watermarks, home};
 use crate::predecode::{self, Local, Passthrough, Tables};
 use crate::profile::{Decoder, Faults, Predecoder, Profile, RoleFault, TaskTrace, Window};
@@ -197,6 +198,8 @@ pub struct Silo {
     pub samples: Option<SampleReader>,
     /// Bytes of the matchers that shots in streams or blocks have for themselves.
     pub matcher_bytes: usize,
+    /// Copies of answered shots, until the shadow's thread takes the reader.
+    pub answered: Option<AnswerSampleReader>,
 }
 
 /// Whether answers leave the silo.
@@ -283,7 +286,7 @@ pub fn wire(
     let matcher_bytes = carries.as_ref().map_or(0, |carries| carries.matcher_bytes());
     let cadence = cadence(profile, matching, base);
     let health_changes = common.decoders.join_feed(&share.own);
-    let (samples, reader) = profile.input.watch_drift.then(|| samples(model.detector_words())).unzip();
+    let (samples, reader) = profile.input.watch_drift.then(|| shot_samples(model.detector_words())).unzip();
     let feed = Feed::new(share, feed_end, source, model, context(common, &pipe), draws.of(3), cross_silo);
     let feed = feed.at(cadence).sampled(samples).following(health_changes);
     let states = Arc::new(StreamStates::new(Arc::clone(&pipe.pages), base, geometry.observable_words as usize));
@@ -298,7 +301,9 @@ pub fn wire(
     let seat = gpu.as_ref().map(|gpu| (gpu.facts.clone(), gpu.cold_cores.clone()));
     let parts = PathParts { pipe: &pipe, states: &states, end, arbiter, joints, gpu, draws, times: times.clone() };
     let path = path(profile, decoders, parts, carries, common)?;
-    let harvester = Harvester::new(HarvesterParts { pipe: pipe.clone(), end: harvest_end, sink, joints: check });
+    let (samples, answered) = answer_samples(model.detector_words(), model.observable_words());
+    let parts = HarvesterParts { pipe: pipe.clone(), end: harvest_end, sink, joints: check, samples };
+    let harvester = Harvester::new(parts);
     // In the order of the path: the simulation draws random numbers in this order.
     let mut specs = vec![spec(RoleKind::Feed, silo, 0, move |_| Ok(Box::new(feed)))];
     let mut of_path = path.specs;
@@ -320,6 +325,7 @@ pub fn wire(
         arena,
         path_arena,
         samples: reader,
+        answered: Some(answered),
         task_times,
         times,
         matcher_bytes,

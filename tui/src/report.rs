@@ -7,6 +7,7 @@
 mod conditions;
 mod lifecycle;
 mod overflow;
+mod shadow;
 mod text;
 mod wilson;
 
@@ -19,12 +20,13 @@ pub use wilson::{byar_95, interval_95};
 use pinwheel_engine::board::deadlines::{WrongOrLate, wrong_or_late};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    ClockView, CompetitorView, DecoderShots, ErrorCount, GpuView, InputHealthView, LogView, MoveFailure, MovesView,
-    PlacementView, PriorityView, SiloView, Snapshot, SourceView, StreamView, ThreadView,
+    ClockView, CompetitorView, Counters, DecoderShots, ErrorCount, GpuView, InputHealthView, LogView, MoveFailure,
+    MovesView, PlacementView, PriorityView, SiloView, Snapshot, SourceView, StreamView, ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, EnvironmentResult, Outcome};
 use pinwheel_engine::profile::Faults;
 use serde::{Serialize, Serializer};
+use shadow::ShadowReport;
 use std::collections::BTreeMap;
 
 /// Facts that a report needs besides the outcome.
@@ -192,6 +194,10 @@ pub struct Report {
     pub model: ModelReport,
     /// Answers without an error, by the decoder that gave them; only decoders that gave some.
     pub decoders: Vec<DecoderReport>,
+    /// Answers that are not to be trusted, and what is left without them; `null` without `abstain_below`.
+    pub abstention: Option<AbstentionReport>,
+    /// The comparison with a second decoder; `null`: there was none.
+    pub shadow: Option<ShadowReport>,
     /// Memory of the decoder that all workers share, bytes.
     pub decoder_shared_bytes: u64,
     /// Memory of the decoder for each worker, bytes; it does not grow.
@@ -321,6 +327,43 @@ pub struct DecoderReport {
     pub logical_error_rate: Option<f64>,
     /// The 95 % Wilson interval of that rate.
     pub logical_error_rate_ci95: Option<[f64; 2]>,
+    /// Answers from which the shadow's differed; `null` without a shadow, and for single streams.
+    pub disagreements: Option<u64>,
+}
+
+/// Answers whose gap was below the bound for trust, and the others.
+#[derive(Clone, Debug, Serialize)]
+pub struct AbstentionReport {
+    /// The bound, decibels.
+    pub below_db: u64,
+    /// Answers below it.
+    pub abstained: u64,
+    /// Share of the answers without an error that these are; `null` before the first.
+    pub share: Option<f64>,
+    /// Other answers that could be compared with true observables.
+    pub shots_with_observables: u64,
+    /// Of these, answers that differ from the true observables.
+    pub logical_errors: u64,
+    /// Logical errors divided by these shots; `null` without true observables.
+    pub logical_error_rate: Option<f64>,
+    /// The 95 % Wilson interval of that rate.
+    pub logical_error_rate_ci95: Option<[f64; 2]>,
+}
+
+impl AbstentionReport {
+    fn of(below_db: u64, counters: &Counters) -> Option<AbstentionReport> {
+        let judged = counters.shots_with_observables.saturating_sub(counters.abstained_with_observables);
+        let wrong = counters.logical_errors.saturating_sub(counters.abstained_logical_errors);
+        (below_db > 0).then(|| AbstentionReport {
+            below_db,
+            abstained: counters.abstained,
+            share: ratio(counters.abstained, counters.answered.saturating_sub(counters.errored)),
+            shots_with_observables: judged,
+            logical_errors: wrong,
+            logical_error_rate: ratio(wrong, judged),
+            logical_error_rate_ci95: wilson::interval_95(wrong, judged),
+        })
+    }
 }
 
 /// Error rate at a deadline.
@@ -417,7 +460,9 @@ impl Report {
             device: engine.device.clone(),
             decoder: engine.decoder.clone(),
             model: ModelReport { hash: hash_text(engine.model_hash), path: engine.model.clone() },
-            decoders: decoders(&DecoderShots::sum(streams.iter().flat_map(|stream| &stream.decoders))),
+            decoders: all_decoders(&outcome.snapshot),
+            abstention: AbstentionReport::of(engine.abstain_below_db, &counters),
+            shadow: outcome.snapshot.shadow.as_ref().map(ShadowReport::of),
             decoder_shared_bytes: engine.decoder_shared_bytes,
             decoder_worker_bytes: engine.decoder_worker_bytes,
             predecoder: engine.predecoder.clone(),
@@ -552,8 +597,19 @@ fn decoders(rows: &[DecoderShots]) -> Vec<DecoderReport> {
         logical_errors: row.logical_errors,
         logical_error_rate: ratio(row.logical_errors, row.shots_with_observables),
         logical_error_rate_ci95: wilson::interval_95(row.logical_errors, row.shots_with_observables),
+        disagreements: None,
     };
     rows.iter().map(report).collect()
+}
+
+/// The decoders of all streams together.
+fn all_decoders(snapshot: &Snapshot) -> Vec<DecoderReport> {
+    let mut all = decoders(&DecoderShots::sum(snapshot.streams.iter().flat_map(|stream| &stream.decoders)));
+    for (decoder, count) in snapshot.shadow.iter().flat_map(|shadow| &shadow.disagreements_by) {
+        let its = all.iter_mut().find(|report| report.name == decoder.name());
+        its.into_iter().for_each(|report| report.disagreements = Some(*count));
+    }
+    all
 }
 
 fn ratio(part: u64, whole: u64) -> Option<f64> {

@@ -33,6 +33,7 @@ mod rings;
 mod roles;
 mod scale;
 mod scrub;
+mod shadow;
 mod telemetry;
 mod threads;
 mod timer;
@@ -48,7 +49,7 @@ use std::process::Command;
 type Register = fn(&mut Suite);
 
 /// Areas by the prefix of their figures' names.
-const AREAS: [(&str, Register); 22] = [
+const AREAS: [(&str, Register); 23] = [
     ("arbiter", arbiter::register),
     ("transfer", transfers::register),
     ("dispatch", path::register),
@@ -71,6 +72,7 @@ const AREAS: [(&str, Register); 22] = [
     ("overflow", overflow::register),
     ("scrub", scrub::register),
     ("telemetry", telemetry::register),
+    ("shadow", shadow::register),
 ];
 
 fn main() {

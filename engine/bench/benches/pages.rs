@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// The subject of each area, in the order of the page.
-const AREAS: [(&str, &str); 21] = [
+const AREAS: [(&str, &str); 22] = [
     ("dispatch", "A shot's path from feed to harvest with a decoder that does nothing."),
     ("overhead", "The whole engine against a loop that only decodes."),
     ("scale", SCALE),
@@ -33,6 +33,7 @@ const AREAS: [(&str, &str); 21] = [
     ("histogram", "One value into a histogram."),
     ("scrub", "Going to an instant of a recording of an hour."),
     ("telemetry", "A run with watchdog, recorder and metrics against one without."),
+    ("shadow", "A run that gives one shot in a hundred to a second decoder against one that does not."),
 ];
 
 const SCALE: &str = "\

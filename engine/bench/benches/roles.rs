@@ -24,6 +24,7 @@ use pinwheel_engine::decode::changes::DecoderChanges;
 use pinwheel_engine::decode::prepared::Prepared;
 use pinwheel_engine::decode::worker::{Decoder, DecoderParts};
 use pinwheel_engine::device::{Launch, Launched};
+use pinwheel_engine::dispatch::sampled::answer_samples;
 use pinwheel_engine::dispatch::{Dispatcher, Harvester, HarvesterParts, Poller};
 use pinwheel_engine::fault::{Injections, Injector};
 use pinwheel_engine::feed::source::Source;
@@ -276,7 +277,9 @@ pub fn wired(
         spec(RoleKind::Graph, orchestrator),
     ];
     specs.extend(decoders);
-    specs.push(spec(RoleKind::Harvest, Harvester::new(HarvesterParts { pipe, end: harvest_end, sink, joints: None })));
+    let (samples, _) = answer_samples(detectors, observables);
+    let parts = HarvesterParts { pipe, end: harvest_end, sink, joints: None, samples };
+    specs.push(spec(RoleKind::Harvest, Harvester::new(parts)));
     NullSilo { board, settings, specs }
 }
 

@@ -22,14 +22,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The start is not measured.
-const SETTLES: Duration = Duration::from_millis(500);
+pub(super) const SETTLES: Duration = Duration::from_millis(500);
 
 const TURNS: usize = 7;
-const TURN_MS: u64 = 6_000;
-const RATE_HZ: f64 = 20_000.0;
+pub(super) const TURN_MS: u64 = 6_000;
+pub(super) const RATE_HZ: f64 = 20_000.0;
 /// Interval between two pages of metrics.
 const SCRAPE: Duration = Duration::from_secs(1);
-const PARTS: [&str; 4] = ["p50 ns", "p99 ns", "p99.9 ns", "max ns"];
+pub(super) const PARTS: [&str; 4] = ["p50 ns", "p99 ns", "p99.9 ns", "max ns"];
 
 /// Registers the area `telemetry`.
 pub fn register(suite: &mut Suite) {
@@ -54,7 +54,7 @@ fn config(diagnostics: Diagnostics) -> Config {
 }
 
 /// Latencies over `span` of a running engine; `each` is called once a second.
-fn latencies(engine: &Engine, span: Duration, mut each: impl FnMut()) -> Vec<f64> {
+pub(super) fn latencies(engine: &Engine, span: Duration, mut each: impl FnMut()) -> Vec<f64> {
     let before = engine.snapshot().silos[0].latency.clone();
     let mut left = span;
     while !left.is_zero() {

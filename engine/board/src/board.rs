@@ -35,8 +35,8 @@ mod text;
 pub use layout::{
     AlarmRow, ArbiterBlock, ClockBlock, ControlBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock,
     GraphBlock, HarvestBlock, HeaderBlock, LatencyBlock, LifecycleBlock, LogBlock, MoveBlock, PeerRow, PlacementBlock,
-    PollBlock, RecorderBlock, RoleBlock, Shape, SiloDepthBlock, SlotStamps, SourceBlock, Stage, StreamFeedBlock,
-    StreamHarvestBlock, StreamSourceBlock, ThreadBlock, WHOLE_SHOT,
+    PollBlock, RecorderBlock, RoleBlock, ShadowBlock, Shape, SiloDepthBlock, SlotStamps, SourceBlock, Stage,
+    StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock, ThreadBlock, WHOLE_SHOT,
 };
 pub use pinwheel_edge::seqlock::{get_first, set_last};
 pub use pinwheel_edge::spin::{Phase, SpinPolicy};
@@ -221,6 +221,12 @@ impl Board {
     #[must_use]
     pub fn alarms(&self) -> &[AlarmRow] {
         self.region.section(self.layout.alarms, alarms::ALARMS_MAX)
+    }
+
+    /// The shadow's block.
+    #[must_use]
+    pub fn shadow(&self) -> &ShadowBlock {
+        &self.region.section::<ShadowBlock>(self.layout.shadow, 1)[0]
     }
 
     /// The flight recorder's block.

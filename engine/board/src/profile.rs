@@ -29,9 +29,9 @@ mod weights;
 
 pub use alarms::{AlarmAction, AlarmRule, Diagnostics, OnAlarm, RuleId, Severity, rule};
 pub use check::{
-    DECODERS_AUTO_MAX, DECODERS_MAX, NAME_BYTES_MAX, RangeError, SLAB_TASKS, STREAM_QUEUES_BYTES_MAX,
-    THREAD_NAME_BYTES_MAX, THREAD_ROLES_MAX, THREADS_MAX, WINDOW_ROUNDS_MAX, WINDOW_TASKS_MAX, WORKERS_MAX,
-    stream_queues_bytes,
+    DECODERS_AUTO_MAX, DECODERS_MAX, NAME_BYTES_MAX, RangeError, SHADOW_ONE_IN, SHADOW_ONE_IN_DEFAULT, SLAB_TASKS,
+    STREAM_QUEUES_BYTES_MAX, THREAD_NAME_BYTES_MAX, THREAD_ROLES_MAX, THREADS_MAX, WINDOW_ROUNDS_MAX, WINDOW_TASKS_MAX,
+    WORKERS_MAX, stream_queues_bytes,
 };
 pub use diff::{Applies, Change, applies, diff};
 pub use finding::{Finding, ProfileError};
@@ -40,7 +40,7 @@ pub use placement::{AllHigh, Overflow, OverflowStrategy, PlaceBy, PlacementRules
 pub use schema::{
     Courtesy, Decoder, Decoders, Device, Environment, Faults, FreeWorker, Graph, HotAllocations, Input, IssueGate,
     KeptRuns, Latency, Limits, OnHangup, Placement, Predecoder, Priority, Profile, Rate, ReadyPolicy, RoleFault,
-    Source, SpinBudgets, SpinPolicy, StartPolicy, StreamDecoder, TaskTrace, Theme, ThreadSpec, Threads, Window,
+    Shadow, Source, SpinBudgets, SpinPolicy, StartPolicy, StreamDecoder, TaskTrace, Theme, ThreadSpec, Threads, Window,
     WindowOverflow, WindowRounds,
 };
 pub use silos::{SILOS_MAX, Silos};

@@ -114,12 +114,12 @@ pub const fn flip(shot: &mut [u64], index: u32) {
 }
 
 /// The indices of a packed shot's set bits, ascending.
-pub fn ones(shot: &[u64]) -> impl Iterator<Item = u32> + '_ {
+pub fn ones(shot: &[u64]) -> impl Iterator<Item = u32> + Clone + '_ {
     (0u32..).step_by(64).zip(shot).flat_map(|(base, &word)| ones_of(word).map(move |index| base + index))
 }
 
 /// The bits that are set in one word, ascending.
-pub fn ones_of(word: u64) -> impl Iterator<Item = u32> {
+pub fn ones_of(word: u64) -> impl Iterator<Item = u32> + Clone {
     let mut left = word;
     std::iter::from_fn(move || {
         let index = left.trailing_zeros();

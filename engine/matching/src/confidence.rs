@@ -60,15 +60,23 @@ pub enum ConfidenceError {
     },
 }
 
+/// The two classes of one observable of a graph. Shared by those that weigh them.
+#[derive(Debug)]
+pub struct ConfidenceModel {
+    matching: Arc<MatchingModel>,
+    /// For each detector its side.
+    sides: Vec<u8>,
+    observable: u32,
+}
+
 /// Weighs the two classes of one observable.
 #[derive(Debug)]
 pub struct Confidence {
     matcher: Matcher,
-    /// For each detector its side.
-    sides: Vec<u8>,
+    model: Arc<ConfidenceModel>,
 }
 
-impl Confidence {
+impl ConfidenceModel {
     /// For `observable` of the graph of `detectors` detectors and `edges`; see
     /// [`MatchingModel::new`].
     ///
@@ -91,7 +99,27 @@ impl Confidence {
             Edge { b: if is_there { Some(beyond) } else { edge.b }, observables: &[], ..*edge }
         });
         let model = MatchingModel::with_tables(detectors.saturating_add(1), 0, split, 0)?;
-        Ok(Self { matcher: Matcher::new(Arc::new(model)), sides })
+        Ok(Self { matching: Arc::new(model), sides, observable })
+    }
+
+    /// The observable.
+    #[must_use]
+    pub fn observable(&self) -> u32 {
+        self.observable
+    }
+
+    /// Bytes on the heap.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.matching.bytes() + self.sides.capacity()
+    }
+}
+
+impl Confidence {
+    /// With memory of its own.
+    #[must_use]
+    pub fn new(model: Arc<ConfidenceModel>) -> Self {
+        Self { matcher: Matcher::new(Arc::clone(&model.matching)), model }
     }
 
     /// The lightest explanation of the fired `detectors` that is of `class`. The confidence in an
@@ -106,7 +134,8 @@ impl Confidence {
         detectors: impl IntoIterator<Item = u32> + Clone,
         class: Class,
     ) -> Result<Matched, MatchError> {
-        let Self { matcher, sides } = self;
+        let Self { matcher, model } = self;
+        let sides = &model.sides;
         let beyond = sides.len() as u32;
         let mut odd = u8::from(class == Class::Flipped);
         for detector in detectors.clone() {
@@ -118,10 +147,10 @@ impl Confidence {
         matcher.decode(detectors.into_iter().chain((odd == 1).then_some(beyond)), &mut [])
     }
 
-    /// Bytes on the heap: the matcher, the sides, and the model that nobody shares.
+    /// Bytes on the heap, without the model.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.matcher.bytes() + self.matcher.model().bytes() + self.sides.capacity()
+        self.matcher.bytes()
     }
 }
 

@@ -50,7 +50,7 @@ pub mod correlated;
 pub mod confidence;
 pub mod stream;
 
-pub use confidence::{Class, Confidence, ConfidenceError};
+pub use confidence::{Class, Confidence, ConfidenceError, ConfidenceModel};
 pub use correlated::{CorrelatedMatcher, CorrelatedModel, Correlation, CorrelationError};
 pub use graph::{Edge, GraphError};
 pub use lookup::{LOOKUP_BYTES_MAX, Lookup, LookupError, LookupModel};

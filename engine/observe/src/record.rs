@@ -14,6 +14,7 @@
 
 #![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
+mod disagreements;
 mod events;
 pub mod hlog;
 pub mod metrics;
@@ -26,6 +27,9 @@ mod sink;
 pub mod tape;
 pub mod trace;
 
+pub use disagreements::{
+    DISAGREEMENT_ANSWERS, DISAGREEMENTS, DISAGREEMENTS_MAX, Disagreement, Disagreements, KeptAnswer,
+};
 pub use events::{EVENTS_BYTES_MAX, Event, EventSink};
 pub use output::{Output, OutputError};
 pub use recorder::{MEMORY_MAX, MEMORY_SPAN, RecentRecording, Recorder, SAMPLE_PERIOD, SNAPSHOT_PERIOD};

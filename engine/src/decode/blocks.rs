@@ -120,7 +120,7 @@ impl Matcher for BlockedMatcher {
             fusion.take(block);
         }
         let weight = model.finish(fusion, observables).inspect_err(|_| observables.fill(0))?;
-        Ok(Decoded { weight: Some(weight) })
+        Ok(Decoded { weight: Some(weight), gap: None })
     }
 
     fn bytes(&self) -> usize {

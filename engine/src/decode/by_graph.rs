@@ -14,14 +14,14 @@
 use std::sync::Arc;
 
 use pinwheel_matching::{
-    CorrelatedMatcher, CorrelatedModel, Correlation, Edge, LOOKUP_BYTES_MAX, Lookup, LookupError, LookupModel,
-    MatchError, Matched, Matcher as PlainMatcher, MatchingModel, UnionFind,
+    Class, Confidence, ConfidenceModel, CorrelatedMatcher, CorrelatedModel, Correlation, Edge, LOOKUP_BYTES_MAX,
+    Lookup, LookupError, LookupModel, MatchError, Matched, Matcher as PlainMatcher, MatchingModel, UnionFind,
 };
 
 use super::{DecodeError, Decoded, Matcher};
 use crate::code::graph::Graph;
 use crate::code::heralds::Heralds;
-use crate::code::{correlations, ones, ones_of};
+use crate::code::{bit, correlations, ones, ones_of};
 
 /// Weights of edges by herald.
 struct HeraldWeights {
@@ -42,9 +42,12 @@ enum Prepared {
 }
 
 /// A graph prepared for decoding.
+#[derive(Clone)]
 pub(super) struct GraphModel {
     matching: Arc<MatchingModel>,
     prepared: Prepared,
+    /// The classes of each observable, if gaps are asked for.
+    confidence: Vec<Arc<ConfidenceModel>>,
     detector_words: usize,
     observable_words: usize,
     always_detectors: Vec<u64>,
@@ -63,6 +66,7 @@ impl GraphModel {
         Self {
             matching: Arc::new(matching.expect("a graph's edges join its own detectors")),
             prepared: Prepared::Plain,
+            confidence: Vec::new(),
             detector_words: graph.detector_words,
             observable_words: graph.observable_words,
             always_detectors: graph.always_detectors.clone(),
@@ -99,6 +103,7 @@ impl GraphModel {
             always_observables: vec![0; graph.observable_words],
             always_weight: 0.0,
             herald_detectors: graph.herald_detectors.clone(),
+            confidence: Vec::new(),
         }
     }
 
@@ -139,6 +144,27 @@ impl GraphModel {
         Ok(Self { prepared: Prepared::Lookup(Arc::new(table)), ..plain })
     }
 
+    /// The same, prepared for gaps.
+    ///
+    /// # Errors
+    ///
+    /// One sentence, if a cycle away from the boundary flips an observable, or the model has heralds.
+    pub(super) fn with_confidence(&self, graph: &Graph) -> Result<Self, String> {
+        if graph.herald_detectors.iter().any(|word| *word != 0) {
+            return Err(
+                "found a model with heralds, expected one without: the gap has the weights of all shots".to_owned()
+            );
+        }
+        let flipped = |observable: u32| {
+            let word = observable as usize / 64;
+            graph.edges.iter().any(|edge| edge.observables[word] >> (observable % 64) & 1 == 1)
+        };
+        let observables = (0..64 * graph.observable_words as u32).filter(|observable| flipped(*observable));
+        let of = |observable| ConfidenceModel::new(graph.detectors, edges(graph), observable).map(Arc::new);
+        let confidence = observables.map(of).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+        Ok(Self { confidence, ..self.clone() })
+    }
+
     /// The decoder's name in reports.
     pub(super) const fn name(&self) -> &'static str {
         match self.prepared {
@@ -158,7 +184,8 @@ impl GraphModel {
             Prepared::Correlated(correlated) => correlated.bytes(),
             Prepared::Lookup(table) => table.bytes(),
         };
-        self.matching.bytes() + more
+        let confidence: usize = self.confidence.iter().map(|of| of.bytes()).sum();
+        self.matching.bytes() + more + confidence
     }
 
     /// 64-bit words flipped by a matching.
@@ -210,6 +237,8 @@ impl Decoder {
 pub(super) struct GraphMatcher {
     model: Arc<GraphModel>,
     decoder: Decoder,
+    /// For each observable, if gaps are asked for.
+    confidence: Vec<(u32, Confidence)>,
     /// The syndrome, XORed with the detectors that negative weights always flip.
     syndrome: Vec<u64>,
 }
@@ -225,7 +254,8 @@ impl GraphMatcher {
             Prepared::Lookup(table) => Decoder::Lookup(Lookup::new(table)),
         };
         let syndrome = vec![0; model.detector_words];
-        Self { model, decoder, syndrome }
+        let confidence = model.confidence.iter().map(|of| (of.observable(), Confidence::new(Arc::clone(of)))).collect();
+        Self { model, decoder, confidence, syndrome }
     }
 
     /// Decodes `defects`, XORs the observables of the edges that explain them into `observables`, returns the weight.
@@ -272,9 +302,38 @@ pub(super) const fn reason(error: MatchError) -> DecodeError {
     }
 }
 
+/// The weight of the best explanation with other observables less that of the best with those that were
+/// answered: the least over the observables, of which at least one is another. `least`: the weight with
+/// the answered ones, if it is known.
+fn gap(
+    confidence: &mut [(u32, Confidence)],
+    syndrome: &[u64],
+    is_flipped: impl Fn(u32) -> bool,
+    least: Option<f64>,
+) -> Option<f64> {
+    let mut found: Option<f64> = None;
+    for (observable, of) in confidence {
+        let (own, other) =
+            if is_flipped(*observable) { (Class::Flipped, Class::Kept) } else { (Class::Kept, Class::Flipped) };
+        let mut weight = |class| match of.weight(ones(syndrome), class) {
+            Ok(matched) => Some(matched.weight),
+            // Nothing explains the shot with that observable.
+            Err(MatchError::Unmatchable { .. }) => Some(f64::INFINITY),
+            Err(_) => None,
+        };
+        let own = match least {
+            Some(least) => least,
+            None => weight(own)?,
+        };
+        let gap = weight(other)? - own;
+        found = Some(found.map_or(gap, |least| least.min(gap)));
+    }
+    found
+}
+
 impl Matcher for GraphMatcher {
     fn decode(&mut self, syndrome: &[u64], observables: &mut [u64]) -> Result<Decoded, DecodeError> {
-        let Self { model, decoder, syndrome: flipped } = self;
+        let Self { model, decoder, confidence, syndrome: flipped } = self;
         assert_eq!(syndrome.len(), model.detector_words, "the syndrome must be as wide as the model");
         assert_eq!(observables.len(), model.observable_words, "observables must be as wide as the model");
         let of_model = model.always_detectors.iter().zip(&model.herald_detectors);
@@ -286,7 +345,11 @@ impl Matcher for GraphMatcher {
         observables.copy_from_slice(&model.always_observables);
         let matched = decoder.decode(ones(flipped), heralds, observables);
         let weight = matched.inspect_err(|_| observables.fill(0))?.weight;
-        Ok(Decoded { weight: Some(weight + model.always_weight) })
+        // Of an exact matching the weight is that of the best explanation with its observables.
+        let least = matches!(decoder, Decoder::Plain(_)).then_some(weight);
+        let is_flipped = |observable: u32| bit(observables, observable) != bit(&model.always_observables, observable);
+        let gap = gap(confidence, flipped, is_flipped, least);
+        Ok(Decoded { weight: Some(weight + model.always_weight), gap })
     }
 
     fn bytes(&self) -> usize {
@@ -296,7 +359,8 @@ impl Matcher for GraphMatcher {
             Decoder::UnionFind(decoder) => decoder.bytes(),
             Decoder::Lookup(decoder) => decoder.bytes(),
         };
-        decoder + 8 * self.syndrome.capacity()
+        let confidence: usize = self.confidence.iter().map(|(_, of)| of.bytes()).sum();
+        decoder + confidence + 8 * self.syndrome.capacity()
     }
 
     fn name(&self) -> &'static str {

@@ -334,12 +334,7 @@ impl DecoderChanges {
         if let Some(stream) = stream.filter(|stream| *stream > last) {
             return Err(ChangeRefused::Stream { stream, last });
         }
-        let Model { detectors, observables, .. } = *self.model;
-        if (model.detectors, model.observables) != (detectors, observables) {
-            let (found_detectors, found_observables) = (model.detectors, model.observables);
-            let name = name.clone();
-            return Err(ChangeRefused::Width { name, found_detectors, found_observables, detectors, observables });
-        }
+        self.check_width(named)?;
         let hash = model.hash();
         let (mut models, known, after) = {
             let state = self.lock();
@@ -362,6 +357,20 @@ impl DecoderChanges {
             }
         }
         self.build(profile, (&models, Some(new)), None, after)
+    }
+
+    /// Checks that a model has the widths of the run's shots.
+    ///
+    /// # Errors
+    /// [`ChangeRefused::Width`].
+    pub fn check_width(&self, NamedModel { name, model }: &NamedModel) -> Result<(), ChangeRefused> {
+        let Model { detectors, observables, .. } = *self.model;
+        if (model.detectors, model.observables) == (detectors, observables) {
+            return Ok(());
+        }
+        let (found_detectors, found_observables) = (model.detectors, model.observables);
+        let name = name.clone();
+        Err(ChangeRefused::Width { name, found_detectors, found_observables, detectors, observables })
     }
 
     /// As [`DecoderChanges::prepare_model`], by the models before the last change of models.

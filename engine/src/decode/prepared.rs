@@ -44,6 +44,11 @@ impl Models {
         self.streams.get(&stream).unwrap_or(&self.main)
     }
 
+    /// All of them; a model that several streams have comes several times.
+    pub fn all(&self) -> impl Iterator<Item = &NumberedModel> {
+        std::iter::once(&self.main).chain(self.streams.values())
+    }
+
     /// Whether each stream has the same model in both.
     pub(super) fn is_same(&self, other: &Models) -> bool {
         let numbers = |of: &BTreeMap<u32, NumberedModel>| -> Vec<(u32, u16)> {
@@ -91,7 +96,10 @@ impl Prepared {
             let known = ready.iter().find_map(|ready| ready.all.iter().find(is_it));
             let matching = match known {
                 Some(known) => known.matching.clone(),
-                None => MatcherModel::of(&of.model, decoder, profile.predecoder, profile.window)?,
+                None => {
+                    let plain = MatcherModel::of(&of.model, decoder, profile.predecoder, profile.window)?;
+                    if profile.confidence { plain.with_confidence(&of.model)? } else { plain }
+                }
             };
             all.push(Ready { decoder, model: of.number, matching });
             Ok((all.len() - 1) as u16)

@@ -248,7 +248,7 @@ impl Matcher for StreamedMatcher {
             let decoded = model.decode(matcher, part, |word| syndrome[word as usize], observables);
             weight = decoded.inspect_err(|_| observables.fill(0))?;
         }
-        Ok(Decoded { weight })
+        Ok(Decoded { weight, gap: None })
     }
 
     fn bytes(&self) -> usize {

@@ -3,7 +3,7 @@
 use proptest::prelude::{Strategy, prop, proptest};
 
 use super::*;
-use crate::code::{bundled, flip};
+use crate::code::{bundled, flip, ones};
 use crate::golden;
 
 fn matcher(text: &str) -> Box<dyn Matcher> {
@@ -256,5 +256,52 @@ fn the_local_predecoder_costs_no_more_than_one_logical_error_in_two_thousand_sho
         let (name, shots) = (&set.name, set.detections.len());
         assert!(differing <= 2, "{name}: {differing} of {shots} predictions differ");
         assert!(ours <= theirs + 1, "{name}: {ours} logical errors, {theirs} without the predecoder");
+    }
+}
+
+/// Mechanisms between boundaries that flip different observables; one is likelier than not.
+const CHAIN: [(f64, u64, u64); 8] = [
+    (0.1, 0b0001, 0b01),
+    (0.05, 0b0011, 0b00),
+    (0.08, 0b0110, 0b00),
+    (0.09, 0b1100, 0b00),
+    (0.02, 0b1000, 0b10),
+    (0.03, 0b0010, 0b00),
+    (0.04, 0b0100, 0b01),
+    (0.6, 0b1010, 0b00),
+];
+
+#[test]
+fn the_gap_is_the_weight_of_the_best_explanation_with_other_observables_less_that_of_the_answer() {
+    let targets = |bits: u64, letter: char| ones(&[bits]).map(|bit| format!(" {letter}{bit}")).collect::<String>();
+    let line =
+        |(p, fires, flips): &(f64, u64, u64)| format!("error({p}){}{}\n", targets(*fires, 'D'), targets(*flips, 'L'));
+    let model = Model::parse(CHAIN.iter().map(line).collect::<String>().as_bytes()).unwrap();
+    let least = |syndrome: u64, is_meant: &dyn Fn(u64) -> bool| {
+        let mut least = f64::INFINITY;
+        for chosen in 0u32..1 << CHAIN.len() {
+            let (mut fires, mut flips, mut weight) = (0, 0, 0.0);
+            for (_, (p, fired, flipped)) in CHAIN.iter().enumerate().filter(|(at, _)| chosen >> at & 1 == 1) {
+                (fires, flips, weight) = (fires ^ fired, flips ^ flipped, weight + ((1.0 - p) / p).ln());
+            }
+            if fires == syndrome && is_meant(flips) {
+                least = least.min(weight);
+            }
+        }
+        least
+    };
+    for decoder in [Decoder::Matching, Decoder::Lookup, Decoder::Correlated] {
+        let plain = MatcherModel::of(&model, decoder, Predecoder::None, Window::None).unwrap();
+        assert_eq!(plain.matcher().decode(&[0], &mut [0]).unwrap().gap, None, "not asked for");
+        let mut matcher = plain.with_confidence(&model).unwrap().matcher();
+        for syndrome in 0..16 {
+            let mut found = [0];
+            let gap = matcher.decode(&[syndrome], &mut found).unwrap().gap.unwrap();
+            let expected = least(syndrome, &|flips| flips != found[0]) - least(syndrome, &|flips| flips == found[0]);
+            assert!(
+                (gap - expected).abs() < 1e-4 * expected.abs().max(1.0),
+                "{decoder:?} {syndrome:#b}: {gap}, {expected}"
+            );
+        }
     }
 }

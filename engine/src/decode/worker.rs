@@ -393,11 +393,11 @@ impl Bench {
         assert!(!panics, "injected");
         self.predecode(shot.is_raw, rough);
         let (matcher, by) = self.matchers.of(shot.stream);
-        matcher.decode(rough.syndrome, &mut self.observables).map_err(|_| ErrorCode::Unmatchable)?;
+        let decoded = matcher.decode(rough.syndrome, &mut self.observables).map_err(|_| ErrorCode::Unmatchable)?;
         for (observable, flip) in self.observables.iter_mut().zip(&*rough.flips) {
             *observable ^= flip;
         }
-        Ok(by)
+        Ok(by.with_gap(decoded.gap))
     }
 
     /// Predecodes a shot here if it did not pass the device.

@@ -17,6 +17,7 @@
 
 mod tally;
 
+use super::sampled::{self, AnswerSamples};
 use crate::board::{self, HarvestBlock};
 use crate::commit::JointCheck;
 use crate::commit::{Ledger, Outcome};
@@ -42,6 +43,8 @@ pub struct HarvesterParts {
     pub sink: Option<Writer<Answer>>,
     /// Checks joint readouts, if there are any.
     pub joints: Option<JointCheck>,
+    /// Copies of answered shots, for the shadow.
+    pub samples: AnswerSamples,
 }
 
 /// The harvest role.
@@ -53,6 +56,9 @@ pub struct Harvester {
     lagging: bool,
     ledger: Ledger,
     joints: Option<JointCheck>,
+    samples: AnswerSamples,
+    /// Bound below which lie the hashes of the shots to copy; 0: none.
+    shadow_below: u64,
     tally: Tally,
     taken: u64,
 }
@@ -73,7 +79,7 @@ impl Harvester {
     /// Builds the role from its parts.
     #[must_use]
     pub fn new(parts: HarvesterParts) -> Harvester {
-        let HarvesterParts { pipe, end, sink, joints } = parts;
+        let HarvesterParts { pipe, end, sink, joints, samples } = parts;
         let ledger = Ledger::new(pipe.streams as usize, pipe.table.geometry().slots);
         if let Some(sink) = &sink {
             let block = pipe.board.harvest(pipe.silo);
@@ -81,7 +87,7 @@ impl Harvester {
             board::set(&block.sink_readers, sink.readers() as u64);
         }
         let tally = Tally::new(pipe.streams);
-        Harvester { pipe, end, sink, lagging: false, ledger, joints, tally, taken: 0 }
+        Harvester { pipe, end, sink, lagging: false, ledger, joints, samples, shadow_below: 0, tally, taken: 0 }
     }
 
     #[inline(always)]
@@ -110,10 +116,25 @@ impl Harvester {
             joints.enter(stream, sequence, observables);
         }
         let verdict = answered.error.is_none().then(|| self.judge(answered, outcome));
+        let abstained = verdict.is_some_and(|verdict| self.abstains(&verdict));
         let board = (&*self.pipe.board, self.pipe.silo);
         let late_ns = self.pipe.settings.late_ns();
         let latency_ns = self.tally.enter(board, stream, (times, rate), (verdict, late_ns));
-        self.pass_on(answered, latency_ns);
+        self.pass_on(answered, latency_ns, abstained);
+        if self.shadow_below != 0
+            && outcome != Outcome::Duplicate
+            && sampled::is_sampled(stream, sequence, self.shadow_below)
+        {
+            self.sample(answered, latency_ns);
+        }
+    }
+
+    /// Copies an answered shot for the shadow, if there is room.
+    #[inline(never)]
+    fn sample(&mut self, answered: &Answered, latency_ns: u64) {
+        let has_room = self.samples.offer(&self.end, answered, latency_ns);
+        let block = self.block();
+        board::add(if has_room { &block.shadow_sampled } else { &block.shadow_left_out }, 1);
     }
 
     /// Whether an older answer of its stream was given in a slot that this pass has already
@@ -145,17 +166,32 @@ impl Harvester {
         Verdict { frame, is_wrong, by: AnsweredBy(answered.by) }
     }
 
-    fn pass_on(&mut self, answered: &Answered, latency_ns: u64) {
+    /// Whether an answer is not to be trusted, because its gap is below the run's bound; counts it then.
+    #[inline]
+    fn abstains(&self, verdict: &Verdict) -> bool {
+        let Some(gap_db) = verdict.by.gap_db() else { return false };
+        let abstained = u64::from(gap_db) < self.pipe.settings.abstain_below_db();
+        if abstained {
+            let block = self.block();
+            board::add(&block.abstained, 1);
+            board::add(&block.abstained_judged, verdict.is_wrong.is_some().into());
+            board::add(&block.abstained_wrong, (verdict.is_wrong == Some(true)).into());
+        }
+        abstained
+    }
+
+    fn pass_on(&mut self, answered: &Answered, latency_ns: u64, abstained: bool) {
         let Some(sink) = &mut self.sink else { return };
         let Answered { header: ShotHeader { stream, sequence, reply_to, .. }, error, by, .. } = *answered;
         let by = AnsweredBy(by);
         let observables = self.end.observables(answered);
         // Beyond the model's words an answer stays as it was made: zero.
         let none = [0; OBSERVABLE_WORDS_MAX];
-        let blank = || Answer { stream, sequence, reply_to, error, by, latency_ns, observables: none };
+        let blank = || Answer { stream, sequence, reply_to, error, by, abstained, latency_ns, observables: none };
         let is_written = sink.try_write_over(blank, |answer| {
             (answer.stream, answer.sequence, answer.reply_to) = (stream, sequence, reply_to);
             (answer.error, answer.by, answer.latency_ns) = (error, by, latency_ns);
+            answer.abstained = abstained;
             // An error's are zero.
             read_words(observables, &mut answer.observables);
         });
@@ -173,6 +209,7 @@ impl Harvester {
     /// Takes the answers that are given, within the budget. Returns how many.
     fn take(&mut self, frame: &Frame<'_>) -> u32 {
         let mut items = 0;
+        self.shadow_below = self.pipe.settings.shadow_below();
         self.end.begin();
         // One clock reading for the whole batch: all answers given before the frame's start are
         // harvested in it.

@@ -18,6 +18,7 @@ use super::neighbours::{Watch, Watching};
 use super::orders::{Orders, SharedOrders};
 use super::placement_thread::{Directing, Mover};
 use super::remote;
+use super::shadow::{ReadyShadow, ShadowControl, ShadowParts};
 use super::silo_threads::HotThreads;
 use super::steer::{ControlHandles, Pace, SharedSteering};
 use super::wall::Wall;
@@ -35,7 +36,6 @@ use crate::feed::lane::LaneOut;
 use crate::feed::link::{Link, LinkParts, Linked};
 use crate::feed::order::InputOrder;
 use crate::feed::requests::{MoveRequest, MoveRequests};
-use crate::feed::samples::SampleReader;
 use crate::feed::source::{LiveEnd, Source};
 use crate::feed::stage::{StageFill, stage};
 use crate::feed::{SLOTS_PER_STREAM, Share};
@@ -44,10 +44,11 @@ use crate::hot::drill_role::{DrillCommand, DrilledRole};
 use crate::hot::memory::{Arena, OnAllocation};
 use crate::hot::{self, HotThread, Init, Placing, Role, RoleError, RoleSpec, Settings, Shared, ThreadReport};
 use crate::pipe::Answer;
+use crate::pipe::samples::SampleReader;
 use crate::placement::decision::Decision;
 use crate::plan::Plan;
 use crate::profile::{Diagnostics, HotAllocations, Profile, Rate, Silos};
-use crate::record::{AnswerSink, EventSink};
+use crate::record::{AnswerSink, Disagreements, EventSink};
 use crate::silo::{
     self, Answers, Attached, Common, Connected, Decoding, Gpu, Silo, SiloCommands, SiloNotifiers, SiloSupervisor,
     SupervisorParts,
@@ -89,11 +90,13 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let mut notes: Vec<String> = config.notes.iter().cloned().chain(device_notes).chain(notes).collect();
     let common = common(&config.profile, &plan, decoding, &clock, &mut notes)?;
     let Common { board, settings, moves, .. } = common.clone();
+    let shadow = config.profile.shadow.as_ref().map(|shadow| ReadyShadow::of(shadow, &common.decoders)).transpose()?;
     let LaidOut { mut silos, fills, supervisor } = lay_out(&config, &plan, contexts, &device_name, &common)?;
+    let (shadow, shadow_ended) = begin_shadow(shadow, &config, &plan, &mut silos, &common)?;
     let (wall, silo_commands) = (Wall::new(&clock, &board), Arc::clone(supervisor.commands()));
     let orders = SharedOrders::new(&config.profile_name, &config.profile, &plan, &clock);
     header::write_threads(&board, &plan, &orders.lock());
-    let steering = steering(&config, asked, &orders, &common);
+    let steering = steering(&config, asked, &orders, &common, &shadow);
     let (phase, on_allocation) = (Arc::new(PhaseWord::new()), on_allocation(&config));
     let shared = Shared { clock: clock.clone(), board: Arc::clone(&board), phase: Arc::clone(&phase), on_allocation };
     provoke(&mut silos, config.drill_command.as_ref());
@@ -136,6 +139,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
         recorder,
         input_error,
         counted,
+        shadow: (shadow, shadow_ended),
         environment,
         neighbours,
         placing,
@@ -216,6 +220,7 @@ fn common(
     let moves = MoveRequests::new(profile.input.streams, profile.silos.settled(), profile.input.joint_every.is_some());
     let settings = Arc::new(Settings::new(&profile.limits));
     settings.set_overflow(&profile.placement.overflow);
+    settings.set_abstain_below_db(profile.abstain_below);
     Ok(Common {
         board: Arc::new(make_board(profile, plan, notes)?),
         settings,
@@ -263,7 +268,13 @@ fn mover(moves: Arc<MoveRequests>) -> Mover {
 }
 
 /// The state that commands act on, with the profile of the start.
-fn steering(config: &Config, silos: Silos, orders: &SharedOrders, common: &Common) -> SharedSteering {
+fn steering(
+    config: &Config,
+    silos: Silos,
+    orders: &SharedOrders,
+    common: &Common,
+    shadow: &ShadowControl,
+) -> SharedSteering {
     let is_live = matches!(config.input, Input::Live { .. });
     let handles = ControlHandles {
         orders: orders.clone(),
@@ -271,6 +282,7 @@ fn steering(config: &Config, silos: Silos, orders: &SharedOrders, common: &Commo
         settings: Arc::clone(&common.settings),
         clock: common.clock.clone(),
         decoders: common.decoders.clone(),
+        shadow: shadow.clone(),
         pace: if is_live { Pace::Senders } else { Pace::Engine },
         profiles: config.profiles.clone(),
         drill_command: config.drill_command.clone(),
@@ -305,6 +317,31 @@ fn watch_drift(silos: &mut [Silo], plan: &Plan, shared: &Shared, common: &Common
     let samples: Vec<SampleReader> = silos.iter_mut().filter_map(|silo| silo.samples.take()).collect();
     let (board, clock, decoders) = (Arc::clone(&shared.board), shared.clock.clone(), common.decoders.clone());
     (!samples.is_empty()).then(|| DriftWatch { board, clock, decoders, samples, cold_cores: plan.cold_cores.clone() })
+}
+
+/// Starts the thread of the shadow, and the shadow of the profile, if there is one.
+fn begin_shadow(
+    shadow: Option<ReadyShadow>,
+    config: &Config,
+    plan: &Plan,
+    silos: &mut [Silo],
+    common: &Common,
+) -> Result<(ShadowControl, Receiver<()>), StartError> {
+    let detectors = config.input.model().detectors;
+    let parts = ShadowParts {
+        board: Arc::clone(&common.board),
+        clock: common.clock.clone(),
+        decoders: common.decoders.clone(),
+        samples: silos.iter_mut().filter_map(|silo| silo.answered.take()).collect(),
+        kept: config.run_dir.as_ref().map(|directory| Disagreements::new(directory, detectors)),
+        cold_cores: plan.cold_cores.clone(),
+    };
+    let (control, ended) = parts.spawn().map_err(no_room("shadow", plan))?;
+    if shadow.is_some() {
+        control.set(shadow);
+        common.settings.set_shadow(config.profile.shadow.as_ref().map(|shadow| shadow.one_in));
+    }
+    Ok((control, ended))
 }
 
 /// Opens the control socket of a run; a failure becomes a note.

@@ -105,6 +105,8 @@ fn record(answer: &Answer, order: &InputOrder, model: u64) -> AnswerRecord {
         sequence: answer.reply_to.sequence,
         error: answer.error.map_or(0, |code| code as u16),
         decoder: answer.by.decoder().filter(|_| answer.error.is_none()).map(Decoder::name),
+        gap_db: answer.by.gap_db().filter(|_| answer.error.is_none()),
+        abstained: answer.abstained,
         model,
         latency_ns: answer.latency_ns,
         observables: answer.observables,

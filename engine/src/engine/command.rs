@@ -20,6 +20,7 @@ use super::drilling::{DrillRefused, LiveDrill};
 use super::logger::{self, LogEntry};
 use super::model_file;
 use super::reply::{Accepted, Done};
+use super::shadow::{ReadyShadow, ShadowRefused};
 use super::steer::{ApplyError, SharedSteering, Steering};
 use super::{NoteError, Requests};
 use crate::arbiter::page::Authority;
@@ -28,7 +29,7 @@ use crate::decode::changes::Change;
 use crate::fault::EventCode;
 use crate::feed::requests::{MoveRefused, MoveRequest, MoveRequests};
 use crate::host::neighbours::own_uid;
-use crate::profile::{self, Decoder, Profile, ProfileError, Rate};
+use crate::profile::{self, Decoder, Profile, ProfileError, Rate, Shadow};
 use crate::silo::{SiloCommand, SiloCommands, SiloRefused};
 use pinwheel_edge::spin::Phase;
 use serde::{Deserialize, Serialize};
@@ -79,6 +80,17 @@ pub enum Command {
         /// The stream; none: all streams.
         stream: Option<u32>,
     },
+    /// Give some of the shots to a second decoder too, off their path.
+    Shadow {
+        /// Its name, as on a command line.
+        decoder: String,
+        /// It gets one shot in so many.
+        one_in: u32,
+        /// The file of its error model, as for [`Command::Model`]; none: each shot's on the path.
+        model: Option<String>,
+    },
+    /// Give shots to no second decoder.
+    ShadowOff,
     /// Stop the feed, let accepted shots finish, end.
     Drain,
     /// End at once: shots under way are answered with an error.
@@ -152,6 +164,11 @@ impl fmt::Display for Command {
             Command::Model { file: None, .. } => f.write_str("model undo"),
             Command::Model { file: Some(file), stream: None } => write!(f, "model {file}"),
             Command::Model { file: Some(file), stream: Some(stream) } => write!(f, "model {file} for stream {stream}"),
+            Command::Shadow { decoder, one_in, model: None } => write!(f, "shadow {decoder} 1 in {one_in}"),
+            Command::Shadow { decoder, one_in, model: Some(file) } => {
+                write!(f, "shadow {decoder} 1 in {one_in} by {file}")
+            }
+            Command::ShadowOff => f.write_str("shadow off"),
             Command::Drain => f.write_str("drain"),
             Command::Stop => f.write_str("stop"),
             Command::Acknowledge { .. } => f.write_str("acknowledgement of alarms"),
@@ -205,6 +222,9 @@ pub enum Refused {
         /// The name given.
         found: String,
     },
+    /// The shadow was refused.
+    #[error(transparent)]
+    Shadow(#[from] ShadowRefused),
     /// The silo command was refused.
     #[error(transparent)]
     Silo(#[from] SiloRefused),
@@ -246,6 +266,7 @@ impl Executor {
         };
         // So are other decoders prepared, which may take as long as a start.
         let prepared = self.prepared(&command, loaded.as_ref().map(|(profile, _)| profile))?;
+        let shadow = self.ready_shadow(&command)?;
         let mut steering = self.steering.lock();
         // Text for the actions log; the actor is appended with "by".
         let (accepted, what) = match command {
@@ -293,6 +314,12 @@ impl Executor {
             Command::Decoder { .. } | Command::Model { .. } => {
                 change_decoding(&mut steering, command, prepared.expect("prepared above"))?
             }
+            Command::Shadow { .. } | Command::ShadowOff => {
+                let done = Done::shadow(shadow.as_ref().map(|(shadow, _)| shadow));
+                steering.set_shadow(shadow)?;
+                let what = done.to_string();
+                (Accepted::Done(done), what)
+            }
             Command::Drain => {
                 self.requests.ask(Requests::DRAINED);
                 (Accepted::Ending, "drain asked for".to_owned())
@@ -327,6 +354,17 @@ impl Executor {
         };
         steering.record(by, &what);
         Ok(accepted)
+    }
+
+    /// Prepares the shadow that `command` asks for; `None` if it asks for none.
+    fn ready_shadow(&self, command: &Command) -> Result<Option<(Shadow, ReadyShadow)>, Refused> {
+        let Command::Shadow { decoder, one_in, model } = command else { return Ok(None) };
+        let found = Decoder::from_name(decoder);
+        let decoder = found.ok_or_else(|| Refused::NoDecoder { found: decoder.clone() })?;
+        let shadow = Shadow { decoder, one_in: *one_in, model: model.clone() };
+        let decoders = self.steering.lock().decoders().1;
+        let ready = ReadyShadow::of(&shadow, &decoders)?;
+        Ok(Some((shadow, ready)))
     }
 
     /// Prepares the decoders or models that `command` asks for, directly or by the profile that it

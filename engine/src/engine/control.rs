@@ -10,6 +10,7 @@ use super::drift::StreamCounts;
 use super::neighbours::Watching;
 use super::placement_thread::Placing;
 use super::remote;
+use super::shadow::ShadowControl;
 use super::silo_threads::HotThreads;
 use super::steer::SharedSteering;
 use super::wall::Wall;
@@ -61,6 +62,7 @@ pub(super) struct ColdSide {
     pub(super) recorder: Option<Receiver<()>>,
     pub(super) input_error: Option<Receiver<Option<String>>>,
     pub(super) counted: Option<Receiver<Vec<StreamCounts>>>,
+    pub(super) shadow: (ShadowControl, Receiver<()>),
     pub(super) environment: Option<Receiver<EnvironmentResult>>,
     pub(super) neighbours: Option<Watching>,
     pub(super) placing: Option<Placing>,
@@ -114,6 +116,8 @@ impl Control {
                 watchdog.end();
             }
             cold.stop.stop();
+            let (shadow, shadow_ended) = cold.shadow;
+            shadow.end();
             if let Some(placing) = cold.placing {
                 placing.end();
             }
@@ -129,6 +133,8 @@ impl Control {
             let limit = Duration::from_nanos(LEAVE_LIMIT.0);
             let environment = cold.environment.and_then(|report| report.recv_timeout(limit).ok());
             let counted = cold.counted.and_then(|counted| counted.recv_timeout(limit).ok()).unwrap_or_default();
+            // A shadow that is far behind is left behind; the report says how many samples it has not compared.
+            let _ = shadow_ended.recv_timeout(limit);
             let ended_by = match (ended_by, &input_error) {
                 (EndedBy::Input, Some(_)) => EndedBy::Fault,
                 (by, _) => by,

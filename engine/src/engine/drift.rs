@@ -12,8 +12,8 @@ use crate::code::drift::{BLOCK, Drift, Drifted, SHOTS_MAX};
 use crate::code::pairs::PairCounts;
 use crate::decode::changes::DecoderChanges;
 use crate::decode::prepared::{Models, NumberedModel};
-use crate::feed::samples::SampleReader;
 use crate::host::pin;
+use crate::pipe::samples::SampleReader;
 use crate::units::Ticks;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -86,7 +86,8 @@ impl DriftWatch {
             }
             let now = self.clock.ticks();
             for samples in &mut self.samples {
-                while samples.read(|stream, shot| {
+                while samples.read(|record| {
+                    let (stream, shot) = (record[0] as u32, &record[1..]);
                     let Some(place) = streams.get_mut(stream as usize) else { return };
                     let watched = place.get_or_insert_with(|| Watched::new(models.at(stream), &mut fresh, now));
                     if watched.observe(shot, now) {

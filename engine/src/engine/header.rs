@@ -29,6 +29,7 @@ pub(super) fn write(board: &Board, clock: &Clock, config: &Config, common: &Comm
     header.predecoder.write(predecoder_name(config.profile.predecoder));
     header.device.write(&device_name(&config.profile.device));
     write_limits(board, &config.profile.limits);
+    board::set(&header.abstain_below_db, config.profile.abstain_below.map_or(0, u64::from));
 }
 
 /// Writes the decoders and models in force.

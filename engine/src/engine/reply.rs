@@ -11,7 +11,7 @@ use super::steer::Switched;
 use crate::board::snapshot::{AlarmView, Snapshot};
 use crate::board::{self, Board};
 use crate::clock::Clock;
-use crate::profile::Change;
+use crate::profile::{Change, Shadow};
 use crate::roles::SiloState;
 use crate::silo::SiloCommand;
 use crate::units::Nanos;
@@ -156,6 +156,15 @@ pub enum Done {
         #[serde(flatten)]
         change: ChangeAcknowledged,
     },
+    /// Shots are given to a second decoder, or to none.
+    Shadow {
+        /// Its name; none: there is no shadow.
+        decoder: Option<String>,
+        /// It gets one shot in so many; none: there is no shadow.
+        one_in: Option<u32>,
+        /// Its error model; none: that of each shot on the path.
+        model: Option<String>,
+    },
     /// The rate was changed.
     Rate {
         /// Shots per second; none: as fast as slots come free.
@@ -241,6 +250,15 @@ impl Done {
         }
     }
 
+    /// Shots are given to this shadow.
+    pub(super) fn shadow(shadow: Option<&Shadow>) -> Done {
+        Done::Shadow {
+            decoder: shadow.map(|shadow| shadow.decoder.name().to_owned()),
+            one_in: shadow.map(|shadow| shadow.one_in),
+            model: shadow.and_then(|shadow| shadow.model.clone()),
+        }
+    }
+
     /// Whether the engine's threads have acknowledged.
     #[must_use]
     pub fn is_acknowledged(&self) -> bool {
@@ -255,6 +273,7 @@ impl Done {
             Done::Status(_)
             | Done::InForce { .. }
             | Done::Rate { .. }
+            | Done::Shadow { .. }
             | Done::Note { .. }
             | Done::Drill { .. }
             | Done::Input { .. } => true,
@@ -281,6 +300,11 @@ impl fmt::Display for Done {
             Done::Feed { held: false, .. } => f.write_str("feed released"),
             Done::Decoder { decoder, change } => write!(f, "decoder {decoder} for {change}"),
             Done::Model { path, hash, change } => write!(f, "model {path} ({hash}) for {change}"),
+            Done::Shadow { decoder: Some(decoder), one_in, model } => {
+                write!(f, "shadow {decoder}: it gets one shot in {}", one_in.unwrap_or_default())?;
+                model.as_ref().map_or(Ok(()), |model| write!(f, ", by model {model}"))
+            }
+            Done::Shadow { decoder: None, .. } => f.write_str("shadow off"),
             Done::Rate { hz: Some(hz), from } => write!(f, "rate {hz}/s, before {from}"),
             Done::Rate { hz: None, from } => write!(f, "rate max, as fast as slots come free, before {from}"),
             Done::End { phase, open, .. } => write!(f, "engine in {phase}, {open} shots open"),

@@ -12,6 +12,7 @@ use super::actor::Actor;
 use super::drilling::{DrillRefused, Drilled, Drilling, Ended, LiveDrill};
 use super::logger::LogEntry;
 use super::orders::SharedOrders;
+use super::shadow::{ReadyShadow, ShadowControl};
 use super::watchdog::message::WatchdogMessage;
 use super::{NoteError, header};
 use crate::board::{self, AlarmRow, Board};
@@ -21,7 +22,7 @@ use crate::decode::prepared::Prepared;
 use crate::fault::EventCode;
 use crate::hot::drill_role::DrillCommand;
 use crate::hot::{Flow, Settings};
-use crate::profile::{self, OnHangup, Profile, Rate};
+use crate::profile::{self, OnHangup, Profile, Rate, Shadow};
 use crate::stall::AlarmRequest;
 use crate::units::{Nanos, Ticks};
 use pinwheel_edge::spin::Phase;
@@ -123,6 +124,7 @@ pub(super) struct ControlHandles {
     pub(super) settings: Arc<Settings>,
     pub(super) clock: Clock,
     pub(super) decoders: DecoderChanges,
+    pub(super) shadow: ShadowControl,
     pub(super) pace: Pace,
     /// Directory searched for profiles by name, before the built-in ones.
     pub(super) profiles: Option<PathBuf>,
@@ -372,6 +374,19 @@ impl Steering {
         self.profile = Arc::new(now);
         self.apply_rate(rate, "operator");
         Ok(before)
+    }
+
+    /// Gives shots to this shadow, or to none.
+    pub(super) fn set_shadow(&mut self, shadow: Option<(Shadow, ReadyShadow)>) -> Result<(), ApplyError> {
+        self.open()?;
+        let (shadow, ready) = shadow.unzip();
+        let mut now = (*self.profile).clone();
+        let one_in = shadow.as_ref().map(|shadow| shadow.one_in);
+        now.shadow = shadow;
+        self.profile = Arc::new(now);
+        self.handles.shadow.set(ready);
+        self.handles.settings.set_shadow(one_in);
+        Ok(())
     }
 
     /// Starts a drill.

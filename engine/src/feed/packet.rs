@@ -111,6 +111,14 @@ pub enum Malformed {
     Value,
 }
 
+impl Status {
+    /// Whether an answer of this status has observables.
+    #[must_use]
+    pub const fn is_decoded(status: u16) -> bool {
+        status == 0 || status == Status::Abstained as u16
+    }
+}
+
 /// Status of an answer beyond the engine's error codes, which are 255 at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
@@ -123,6 +131,8 @@ pub enum Status {
     Stale = 258,
     /// It was addressed to an earlier start of the engine.
     OtherEpoch = 259,
+    /// It was decoded, but its gap is below the run's bound: its observables are not to be trusted.
+    Abstained = 260,
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {

@@ -22,7 +22,7 @@ use super::address::{OpenError, SourceAddress};
 use super::assembly::{Verdict, Width};
 use super::intake::{Intake, Taken};
 use super::packet::{Encoding, Part, Position, Status};
-use super::wire::{Facts, Wire};
+use super::wire::{Facts, Wire, status_of};
 use crate::board::{self, Board};
 use crate::hot::{BUDGET_ITEMS, Frame};
 use crate::pipe::Answer;
@@ -212,7 +212,7 @@ impl Wire for RegionWire {
         self.record[..head.len()].copy_from_slice(&head);
         let flips = self.record.len() - head.len();
         self.record[head.len()..].copy_from_slice(&answer.observables[..flips]);
-        let status = answer.error.map_or(0, |code| code as u16);
+        let status = status_of(answer);
         // A client that has left, and whose ring another client has, gets no answer.
         let is_delivered = peer >> 32 == self.attached && self.put(slot, status);
         let block = self.board.source();

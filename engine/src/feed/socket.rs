@@ -18,7 +18,7 @@ use super::address::{Network, OpenError, SourceAddress};
 use super::assembly::{Verdict, Width};
 use super::intake::{Intake, Taken};
 use super::packet::{self, Answered, Part, Request, Status, Welcome};
-use super::wire::{Facts, Wire};
+use super::wire::{Facts, Wire, status_of};
 use crate::board::layout::PEERS_SHOWN;
 use crate::board::{self, Board, PeerRow, SourceBlock};
 use crate::hot::Frame;
@@ -242,7 +242,7 @@ impl Wire for SocketWire {
             session: peer.session,
             sequence: answer.reply_to.sequence,
             stream: answer.stream,
-            status: answer.error.map_or(0, |code| code as u16),
+            status: status_of(answer),
             observables: self.observables,
             latency_ns: answer.latency_ns,
             flips: &[],

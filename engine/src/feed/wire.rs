@@ -6,6 +6,7 @@
 
 use super::assembly::Width;
 use super::intake::Intake;
+use super::packet::Status;
 use crate::board::Board;
 use crate::hot::Frame;
 use crate::pipe::Answer;
@@ -28,6 +29,15 @@ pub(super) trait Wire: Send {
     fn open(&mut self);
     /// Closes the wire: the engine takes no more parts.
     fn close(&mut self);
+}
+
+/// The status of an answer.
+pub(super) fn status_of(answer: &Answer) -> u16 {
+    match answer.error {
+        Some(code) => code as u16,
+        None if answer.abstained => Status::Abstained as u16,
+        None => 0,
+    }
 }
 
 /// Configuration of a wire.

@@ -1,6 +1,6 @@
 //! Numbers that cold code may change while roles run, read with Relaxed loads.
 //!
-//! Owns the live limits, the rate and whether the feed is held. Written by the control thread; read
+//! Owns the live limits, the rate, whether the feed is held, and which shots the shadow gets. Written by the control thread; read
 //! by feed, dispatch, poll and harvest. No word depends on another, so no order between them is
 //! needed.
 
@@ -26,6 +26,8 @@ pub struct Settings {
     overflow_strategy: AtomicU64,
     overflow_deadline_ns: AtomicU64,
     overflow_keep_shots: AtomicU64,
+    shadow_below: AtomicU64,
+    abstain_below_db: AtomicU64,
 }
 
 impl Settings {
@@ -42,6 +44,8 @@ impl Settings {
             overflow_strategy: AtomicU64::new(0),
             overflow_deadline_ns: AtomicU64::new(u64::MAX >> 1),
             overflow_keep_shots: AtomicU64::new(1),
+            shadow_below: AtomicU64::new(0),
+            abstain_below_db: AtomicU64::new(0),
         };
         settings.set_limits(limits);
         settings
@@ -79,6 +83,28 @@ impl Settings {
     #[must_use]
     pub fn overflow_keep_shots(&self) -> u64 {
         self.overflow_keep_shots.load(Ordering::Relaxed)
+    }
+
+    /// Gives one shot in so many to the shadow; `None`: no shot.
+    pub fn set_shadow(&self, one_in: Option<u32>) {
+        self.shadow_below.store(one_in.map_or(0, |one_in| u64::MAX / u64::from(one_in.max(1))), Ordering::Relaxed);
+    }
+
+    /// Bound below which lie the hashes of the shots that the shadow gets; 0: no shot.
+    #[must_use]
+    pub fn shadow_below(&self) -> u64 {
+        self.shadow_below.load(Ordering::Relaxed)
+    }
+
+    /// Answers of a gap below this are not to be trusted.
+    pub fn set_abstain_below_db(&self, below: Option<u8>) {
+        self.abstain_below_db.store(below.map_or(0, u64::from), Ordering::Relaxed);
+    }
+
+    /// Gap, decibels, below which an answer is not to be trusted; 0: all are.
+    #[must_use]
+    pub fn abstain_below_db(&self) -> u64 {
+        self.abstain_below_db.load(Ordering::Relaxed)
     }
 
     /// From launch to quarantine, nanoseconds.

@@ -3,40 +3,68 @@
 use crate::profile::Decoder;
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use pinwheel_edge::slot::table::ReplyTo;
-use pinwheel_edge::slot::word::ErrorCode;
+use pinwheel_edge::slot::word::{BY_BITS, ErrorCode};
 
 /// Most error models of one run: their numbers travel with the answers.
-pub const MODELS_MAX: usize = 1 << (u16::BITS - DECODER_BITS);
+pub const MODELS_MAX: usize = 1 << (ORIGIN_BITS - DECODER_BITS);
 const DECODER_BITS: u32 = 4;
+/// Decoder and model.
+const ORIGIN_BITS: u32 = 16;
 
-/// What gave an answer: a decoder by an error model. Travels with the answer as one number; 0 stands
-/// for none.
+/// What gave an answer: a decoder by an error model; and the answer's gap, if it was asked for. Travels
+/// with the answer as one number; 0 stands for none.
 ///
 /// ```text
-///  number of the model (12 bits) | number of the decoder + 1 (4 bits)
+///  gap, dB + 1 (8 bits; 0: not known) | number of the model (12 bits) | number of the decoder + 1 (4 bits)
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AnsweredBy(pub u16);
+pub struct AnsweredBy(pub u32);
+
+const _: () = assert!(ORIGIN_BITS + u8::BITS == BY_BITS);
+
+/// Largest gap that is told, decibels; it stands for larger ones, too.
+const GAP_DB_MAX: u8 = u8::MAX - 1;
 
 impl AnsweredBy {
     /// This decoder by the model of this number.
     #[must_use]
     pub const fn new(decoder: Decoder, model: u16) -> AnsweredBy {
         assert!((model as usize) < MODELS_MAX);
-        AnsweredBy(model << DECODER_BITS | (decoder as u16 + 1))
+        AnsweredBy((model as u32) << DECODER_BITS | (decoder as u32 + 1))
     }
 
     /// Number of the model.
     #[must_use]
     pub const fn model(self) -> u16 {
-        self.0 >> DECODER_BITS
+        (self.0 as u16) >> DECODER_BITS
+    }
+
+    /// The same with a gap in natural units, the logarithm of how much likelier the answer's class is
+    /// than the best other one.
+    #[must_use]
+    pub fn with_gap(self, gap: Option<f64>) -> AnsweredBy {
+        let Some(gap) = gap else { return self };
+        let db = (gap * 10.0 / std::f64::consts::LN_10).clamp(0.0, f64::from(GAP_DB_MAX));
+        AnsweredBy(self.origin().0 | (db as u32 + 1) << ORIGIN_BITS)
+    }
+
+    /// The gap, decibels, rounded down and at most 254; `None`: it was not asked for.
+    #[must_use]
+    pub const fn gap_db(self) -> Option<u8> {
+        ((self.0 >> ORIGIN_BITS) as u8).checked_sub(1)
+    }
+
+    /// The same without the gap.
+    #[must_use]
+    pub const fn origin(self) -> AnsweredBy {
+        AnsweredBy(self.0 & ((1 << ORIGIN_BITS) - 1))
     }
 
     /// The decoder; `None`: no decoder gave the answer.
     #[must_use]
     pub fn decoder(self) -> Option<Decoder> {
         let number = self.0 & ((1 << DECODER_BITS) - 1);
-        Decoder::ALL.get(usize::from(number).checked_sub(1)?).copied()
+        Decoder::ALL.get((number as usize).checked_sub(1)?).copied()
     }
 }
 
@@ -53,8 +81,30 @@ pub struct Answer {
     pub error: Option<ErrorCode>,
     /// What gave it; without meaning for an error.
     pub by: AnsweredBy,
+    /// Whether its gap is below the run's bound: it is not to be trusted.
+    pub abstained: bool,
     /// From scheduled arrival to harvest, in nanoseconds.
     pub latency_ns: u64,
     /// Predicted observables; zero for an error.
     pub observables: [u64; OBSERVABLE_WORDS_MAX],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AnsweredBy, GAP_DB_MAX, MODELS_MAX};
+    use crate::profile::Decoder;
+
+    #[test]
+    fn decoder_model_and_gap_travel_together() {
+        let by = AnsweredBy::new(Decoder::Lookup, MODELS_MAX as u16 - 1);
+        assert_eq!((by.gap_db(), by.with_gap(None)), (None, by));
+        // Ten decibels are ten times as likely.
+        for (nats, db) in
+            [(0.0, 0), (-3.0, 0), (10f64.ln(), 10), (10.9f64.ln(), 10), (1e9, GAP_DB_MAX), (f64::INFINITY, GAP_DB_MAX)]
+        {
+            let told = by.with_gap(Some(nats + 1e-9));
+            assert_eq!((told.gap_db(), told.origin()), (Some(db), by), "{nats}");
+            assert_eq!((told.model(), told.decoder()), (MODELS_MAX as u16 - 1, Some(Decoder::Lookup)));
+        }
+    }
 }

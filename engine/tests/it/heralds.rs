@@ -100,5 +100,9 @@ fn heralds_that_nothing_reads_are_refused_before_anything_starts() {
         let said = Engine::start(config(&profile, replay(&model, &shots), None)).err().unwrap().to_string();
         assert!(said.contains("the model has heralds, which windows"), "{said}");
     }
+    let mut profile = profile();
+    profile.confidence = true;
+    let said = Engine::start(config(&profile, replay(&model, &shots), None)).err().unwrap().to_string();
+    assert!(said.contains("found a model with heralds, expected one without"), "{said}");
     assert!(boards(&alone.boards()).is_empty());
 }

@@ -3,7 +3,7 @@
 //! Longer than 500 lines, because clients, nonsense and golden sets go through the same few helpers
 //! for each kind of source.
 
-use crate::rig::{Alone, alone, assert_nothing_lost, config, end, profile, shots, sink, until};
+use crate::rig::{Alone, alone, assert_nothing_lost, config, end, profile, shots, sink, total, until};
 use pinwheel_edge::slot::outside::ClientEnd;
 use pinwheel_engine::board::snapshot::{SourceState, SourceView};
 use pinwheel_engine::code::{Measurements, Model};
@@ -136,6 +136,37 @@ fn golden(name: &str, place: impl Fn(&Alone) -> LivePlace, parts: u32, silos: u3
     for stream in &source.streams {
         assert_eq!((stream.gaps, stream.duplicates, stream.malformed, stream.incomplete), (0, 0, 0, 0), "{stream:?}");
         assert_eq!(stream.accepted_last, (records.len() as u64 - 1 - u64::from(stream.id)) / 3);
+    }
+}
+
+/// Answers below the bound have a status of their own, and their observables, at both kinds of source.
+#[test]
+fn an_answer_that_is_not_to_be_trusted_has_a_status_and_its_observables() {
+    let _alone = alone();
+    let (name, streams) = ("surf_z_d3_r3_p0.005", 4);
+    let model = model(name);
+    let bytes = data(&format!("{name}.dets.b8"));
+    let records: Vec<&[u8]> = bytes.chunks_exact(3).collect();
+    let shots = shots(&bytes, model.detectors);
+    let mut matcher = MatcherModel::new(&model).unwrap().with_confidence(&model).unwrap().matcher();
+    for place in [udp(), shm()] {
+        let mut profile = profile();
+        (profile.input.streams, profile.confidence, profile.abstain_below) = (streams as u32, true, Some(20));
+        let (engine, place) = start(&profile, &model, place, None);
+        let answers = through(client(&place, 1, 1).as_mut(), &records, streams, IN_FLIGHT);
+        let mut abstained = 0;
+        for (index, received) in &answers {
+            let mut found = [0];
+            let gap = matcher.decode(shots.shot(*index as usize), &mut found).unwrap().gap.unwrap();
+            let is_trusted = gap * 10.0 / std::f64::consts::LN_10 >= 20.0;
+            assert_eq!(received.status, if is_trusted { 0 } else { 260 }, "shot {index}: {gap}");
+            assert_eq!(received.observables[0], found[0], "shot {index}");
+            abstained += u64::from(!is_trusted);
+        }
+        assert_eq!(answers.len(), records.len());
+        let (outcome, _) = drained(engine);
+        assert!(abstained > 10 && total(&outcome.snapshot, |c| c.abstained) == abstained, "{abstained}");
+        assert_eq!(total(&outcome.snapshot, |c| c.errored), 0);
     }
 }
 

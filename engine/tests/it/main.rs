@@ -22,6 +22,7 @@ mod boards;
 mod by_hand;
 #[cfg(target_os = "linux")]
 mod control;
+mod confidence;
 mod counters;
 mod deaths;
 mod drift;
@@ -51,6 +52,7 @@ mod rig;
 mod rings;
 #[cfg(target_os = "linux")]
 mod rounds;
+mod shadow;
 mod shm_clients;
 mod spread;
 mod stalls;

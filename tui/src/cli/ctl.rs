@@ -9,7 +9,7 @@
 use super::engines::{self, RunningEngine};
 use super::refusal::Refusal;
 use super::say::{self, written};
-use super::values::{decoder, duration, rate_or_max};
+use super::values::{ShadowWanted, decoder, duration, rate_or_max, shadow_wanted};
 use crate::source::attach::line::Wire;
 use crate::source::attach::{absolute, absolute_model};
 use clap::{Args as ClapArgs, Subcommand};
@@ -18,7 +18,7 @@ use pinwheel_engine::board::{self, OwnerState, Phase};
 use pinwheel_engine::code::Format;
 use pinwheel_engine::engine::wire::Outcome;
 use pinwheel_engine::engine::{Command, Done, InputSpec, SiloCommand};
-use pinwheel_engine::profile::{self, Decoder};
+use pinwheel_engine::profile::{self, Decoder, SHADOW_ONE_IN_DEFAULT};
 use serde_json::json;
 use std::io;
 use std::path::Path;
@@ -89,6 +89,19 @@ pub enum Verb {
         /// Take the last change of models back
         #[arg(long)]
         undo: bool,
+    },
+    /// Give some of the shots to a second decoder too, off their path, and compare its answers: `ctl
+    /// shadow union-find`; off ends it. Counts begin anew
+    Shadow {
+        /// The second decoder, or off
+        #[arg(value_name = "matching|correlated|union-find|lookup|off", value_parser = shadow_wanted)]
+        wanted: ShadowWanted,
+        /// It gets one shot in N [default: 100]
+        #[arg(long, value_name = "N")]
+        one_in: Option<u32>,
+        /// Its error model: a file, or a bundled one by name [default: that of each shot]
+        #[arg(long, value_name = "F")]
+        model: Option<String>,
     },
     /// Stop the feed, let accepted shots finish, then end
     Drain,
@@ -279,6 +292,16 @@ fn command_of(verb: &Verb) -> Result<Command, Refusal> {
         Verb::Model { file, stream, .. } => {
             Command::Model { file: file.as_deref().map(absolute_model), stream: *stream }
         }
+        Verb::Shadow { wanted: ShadowWanted::By(decoder), one_in, model } => Command::Shadow {
+            decoder: decoder.name().to_owned(),
+            one_in: one_in.unwrap_or(SHADOW_ONE_IN_DEFAULT),
+            model: model.as_deref().map(absolute_model),
+        },
+        Verb::Shadow { wanted: ShadowWanted::Off, one_in: None, model: None } => Command::ShadowOff,
+        Verb::Shadow { wanted: ShadowWanted::Off, .. } => {
+            let found = "off with --one-in or --model";
+            return Err(Refusal::unusable("ctl shadow", found, "off alone", "leave the options out"));
+        }
         Verb::Drain => Command::Drain,
         Verb::Stop => Command::Stop,
         Verb::Ack { number } => Command::Acknowledge { number: *number },
@@ -323,6 +346,12 @@ mod tests {
         let model = |file: Option<&str>, stream| Ok(Command::Model { file: file.map(str::to_owned), stream });
         assert_eq!(parsed("ctl model surface_d5 --stream 2"), model(Some("surface_d5"), Some(2)));
         assert_eq!(parsed("ctl model --undo"), model(None, None));
+        let shadow = |decoder: &str, one_in, model: Option<&str>| {
+            Ok(Command::Shadow { decoder: decoder.to_owned(), one_in, model: model.map(str::to_owned) })
+        };
+        assert_eq!(parsed("ctl shadow union-find"), shadow("union-find", 100, None));
+        assert_eq!(parsed("ctl shadow lookup --one-in 7 --model surface_d3"), shadow("lookup", 7, Some("surface_d3")));
+        assert_eq!(parsed("ctl shadow off"), Ok(Command::ShadowOff));
         assert_eq!(parsed("ctl ack"), Ok(Command::Acknowledge { number: 0 }));
         assert_eq!(parsed("ctl ack 7"), Ok(Command::Acknowledge { number: 7 }));
         assert_eq!(parsed("ctl silo kill 1"), Ok(Command::Silo { silo: 1, command: SiloCommand::Kill }));
@@ -353,6 +382,10 @@ mod tests {
             "ctl model --undo --stream 3",
             "ctl model a.dem --undo",
             "ctl decoder best",
+            "ctl shadow",
+            "ctl shadow best",
+            "ctl shadow off --one-in 5",
+            "ctl shadow lookup --one-in x",
             "ctl decoder lookup --stream all",
             "ctl silo bury 1",
             "ctl input",

@@ -7,7 +7,7 @@ use super::refusal::Refusal;
 use super::run::args::{DeviceChoice, RunArgs};
 use pinwheel_engine::code::Format;
 use pinwheel_engine::engine::{LivePlace, Network};
-use pinwheel_engine::profile::{Device, Latency, Profile, Silos, Source, Weights};
+use pinwheel_engine::profile::{Device, Latency, Profile, Shadow, Silos, Source, Weights};
 use pinwheel_engine::record::REORDER_SLACK;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -277,6 +277,13 @@ fn apply_options(args: &RunArgs, profile: &mut Profile) -> Result<(), Refusal> {
     if let Some(decoder) = args.decoder {
         profile.decoder = decoder;
     }
+    profile.confidence |= args.confidence || args.abstain_below.is_some();
+    profile.abstain_below = args.abstain_below.or(profile.abstain_below);
+    if let Some(shadow) = &args.shadow {
+        // A model of its own stays the profile's.
+        let model = profile.shadow.take().and_then(|shadow| shadow.model);
+        profile.shadow = Some(Shadow { model, ..shadow.clone() });
+    }
     match args.device {
         None => {}
         // Keeps the profile's settings of the stand-in, which runs if there is no GPU.
@@ -321,6 +328,9 @@ fn in_range(args: &RunArgs, name: &str, profile: &Profile) -> Result<(), Refusal
         "input.weights" if args.zipf.is_some() => "--zipf".to_owned(),
         "limits.late_us" if args.deadline.is_some() => "--deadline".to_owned(),
         "decoder" if args.decoder.is_some() => "--decoder".to_owned(),
+        "confidence" if args.confidence || args.abstain_below.is_some() => "--confidence".to_owned(),
+        "abstain_below" if args.abstain_below.is_some() => "--abstain-below".to_owned(),
+        "shadow.one_in" if args.shadow.is_some() => "--shadow".to_owned(),
         "window.commit_rounds" | "window.buffer_rounds" if args.window.is_some() => "--window".to_owned(),
         "input.round_ns" if args.round_period.is_some() => "--round-period, in ns,".to_owned(),
         "input.source.allow" if !args.allow.is_empty() => "--allow".to_owned(),

@@ -23,7 +23,7 @@ use pinwheel_engine::clock::Clock;
 use pinwheel_engine::code::{Format, Layout, ShotSet, ShotWriter};
 use pinwheel_engine::engine::LivePlace;
 use pinwheel_engine::feed::client::{Client, Received, connect};
-use pinwheel_engine::feed::packet::Welcome;
+use pinwheel_engine::feed::packet::{Status, Welcome};
 use pinwheel_engine::record::Output;
 use pinwheel_engine::units::{Nanos, Ticks};
 use serde::Serialize;
@@ -77,6 +77,8 @@ struct Report {
     answered: u64,
     /// Answered with an error.
     errors: u64,
+    /// Answered, but not to be trusted: the gap is below the engine's bound.
+    abstained: u64,
     /// Sent, but not answered in time.
     lost: u64,
     /// Answers to shots already answered.
@@ -275,8 +277,10 @@ impl<'a> Run<'a> {
         let zeros = [0; OBSERVABLE_WORDS_MAX];
         let mut writer = ShotWriter::new(output, Format::B8, layout);
         for answer in &self.answers {
-            let found =
-                answer.as_ref().filter(|answer| answer.status == 0).map_or(&zeros, |answer| &answer.observables);
+            let found = answer
+                .as_ref()
+                .filter(|answer| Status::is_decoded(answer.status))
+                .map_or(&zeros, |answer| &answer.observables);
             writer.write_shot(&found[..layout.words()]).map_err(|error| error.to_string())?;
         }
         let output = writer.finish().map_err(|error| error.to_string())?;
@@ -284,11 +288,14 @@ impl<'a> Run<'a> {
     }
 
     fn report(&self) -> Report {
-        let errors = self.answers.iter().flatten().filter(|answer| answer.status != 0).count() as u64;
+        let count =
+            |of: fn(u16) -> bool| self.answers.iter().flatten().filter(|answer| of(answer.status)).count() as u64;
+        let errors = count(|status| !Status::is_decoded(status));
         Report {
             sent: self.sent,
             answered: self.answered,
             errors,
+            abstained: count(|status| status == Status::Abstained as u16),
             lost: self.sent - self.answered,
             doubled: self.doubled,
             rate_hz: self.rate_hz,
@@ -307,10 +314,11 @@ fn text(report: &Report) -> String {
         format!("p50 {p50} ns, p90 {p90} ns, p99 {p99} ns, p99.9 {p999} ns, max {} ns", times.max_ns())
     };
     format!(
-        "{} sent, {} answered, {} of them with an error, {} lost, {} answered twice; {} per second\n  round trip  {}\n  in engine   {}\n",
+        "{} sent, {} answered, {} of them with an error, {} not to be trusted, {} lost, {} answered twice; {} per second\n  round trip  {}\n  in engine   {}\n",
         grouped(report.sent),
         grouped(report.answered),
         grouped(report.errors),
+        grouped(report.abstained),
         grouped(report.lost),
         grouped(report.doubled),
         grouped(report.throughput_per_s as u64),

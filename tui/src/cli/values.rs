@@ -2,7 +2,7 @@
 //!
 //! Pure: each parses a word to a value or an error sentence.
 
-use pinwheel_engine::profile::{Decoder, Rate};
+use pinwheel_engine::profile::{Decoder, Rate, SHADOW_ONE_IN_DEFAULT, Shadow};
 use std::time::Duration;
 
 /// Units of a duration in nanoseconds; a unit that ends in another comes first.
@@ -62,9 +62,31 @@ pub fn decoder(text: &str) -> Result<Decoder, String> {
     found.ok_or_else(|| "expected matching, correlated, union-find or lookup".to_owned())
 }
 
+/// What a shadow is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShadowWanted {
+    Off,
+    By(Decoder),
+}
+
+/// Parses the name of a decoder, or `off`.
+pub fn shadow_wanted(text: &str) -> Result<ShadowWanted, String> {
+    if text == "off" { Ok(ShadowWanted::Off) } else { decoder(text).map(ShadowWanted::By) }
+}
+
+/// Parses `DECODER` or `DECODER,N`: a shadow that gets one shot in `N`.
+pub fn shadow(text: &str) -> Result<Shadow, String> {
+    let (name, one_in) = match text.split_once(',') {
+        None => (text, Ok(SHADOW_ONE_IN_DEFAULT)),
+        Some((name, one_in)) => (name, one_in.parse()),
+    };
+    let one_in = one_in.map_err(|_| "expected a decoder and a number: union-find,100 gives it one shot in 100");
+    Ok(Shadow { decoder: decoder(name)?, one_in: one_in?, model: None })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{decoder, duration, rate};
+    use super::{Shadow, ShadowWanted, decoder, duration, rate, shadow, shadow_wanted};
     use pinwheel_engine::profile::{Decoder, Rate};
     use std::time::Duration;
 
@@ -95,6 +117,19 @@ mod tests {
         for text in ["", "Matching", "union_find", "correlated "] {
             assert!(decoder(text).is_err_and(|said| said.contains("matching, correlated")), "{text}");
         }
+    }
+
+    #[test]
+    fn a_shadow_is_a_decoder_with_a_share_of_the_shots() {
+        let wanted = |decoder, one_in| Ok(Shadow { decoder, one_in, model: None });
+        assert_eq!(shadow("lookup"), wanted(Decoder::Lookup, 100));
+        assert_eq!(shadow("union-find,7"), wanted(Decoder::UnionFind, 7));
+        for text in ["", "off", "lookup,", "lookup,x", "lookup,-1", "lookup,1,2", ",5"] {
+            assert!(shadow(text).is_err(), "{text}");
+        }
+        assert_eq!(shadow_wanted("off"), Ok(ShadowWanted::Off));
+        assert_eq!(shadow_wanted("matching"), Ok(ShadowWanted::By(Decoder::Matching)));
+        assert!(shadow_wanted("Off").is_err());
     }
 
     #[test]

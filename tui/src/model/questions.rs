@@ -13,7 +13,7 @@ use crate::theme::Tone;
 use crate::widgets::format::count;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::{Command, InputSpec, LiveDrill, SiloCommand};
-use pinwheel_engine::profile::Decoder;
+use pinwheel_engine::profile::{Decoder, SHADOW_ONE_IN_DEFAULT};
 
 /// The word that confirms `command`; `None`: `y` is enough.
 pub fn word(command: &Command) -> Option<String> {
@@ -65,6 +65,11 @@ pub fn meaning(command: &Command, open: u64) -> Vec<Line> {
         Command::Model { file: None, .. } => {
             vec![plain("Shots are decoded by the model before the last change again; once more returns to this one.")]
         }
+        Command::Shadow { one_in, .. } => vec![
+            (format!("It decodes one shot in {one_in} too, on a thread that no shot waits for."), Tone::Plain),
+            plain("The decoders view and the report compare its answers with those of the run."),
+        ],
+        Command::ShadowOff => vec![plain("Its counts stay in the decoders view and in the report.")],
         Command::Drill { name, .. } => LiveDrill::from_name(name).map_or_else(Vec::new, drill),
         Command::Input(spec) => vec![
             (
@@ -97,6 +102,10 @@ pub fn offered(snapshot: &Snapshot, stream: usize) -> Vec<Command> {
     for of in std::iter::once(None).chain(one.map(Some)) {
         commands.extend(Decoder::ALL.map(|named| Command::Decoder { decoder: named.name().to_owned(), stream: of }));
     }
+    commands.extend(Decoder::ALL.map(|named| shadow(named.name(), SHADOW_ONE_IN_DEFAULT, None)));
+    if snapshot.shadow.as_ref().is_some_and(|shadow| shadow.is_on) {
+        commands.push(Command::ShadowOff);
+    }
     let silos: Vec<u32> = snapshot.silos.iter().map(|silo| silo.id).collect();
     if silos.len() < 2 {
         return commands;
@@ -110,7 +119,8 @@ pub fn offered(snapshot: &Snapshot, stream: usize) -> Vec<Command> {
     commands
 }
 
-/// Parses a command: `kill silo 1`, `move stream 3 to silo 0`, `decoder lookup`, `model F.dem`, `input shots.b8`.
+/// Parses a command: `kill silo 1`, `move stream 3 to silo 0`, `decoder lookup`, `model F.dem`, `shadow lookup`, `input
+/// shots.b8`.
 pub fn parse(text: &str) -> Option<Command> {
     let words: Vec<&str> = text.split_whitespace().collect();
     match words[..] {
@@ -126,6 +136,14 @@ pub fn parse(text: &str) -> Option<Command> {
         ["model", file, "for", "stream", stream] => {
             Some(Command::Model { file: Some(file.to_owned()), stream: Some(stream.parse().ok()?) })
         }
+        ["shadow", "off"] => Some(Command::ShadowOff),
+        ["shadow", name] => Decoder::from_name(name).map(|_| shadow(name, SHADOW_ONE_IN_DEFAULT, None)),
+        ["shadow", name, "1", "in", one_in] => {
+            Decoder::from_name(name).and_then(|_| Some(shadow(name, one_in.parse().ok()?, None)))
+        }
+        ["shadow", name, "1", "in", one_in, "by", model] => {
+            Decoder::from_name(name).and_then(|_| Some(shadow(name, one_in.parse().ok()?, Some(model))))
+        }
         ["drill", name] => LiveDrill::from_name(name).map(|_| Command::Drill { name: name.to_owned(), for_ms: None }),
         ["move", "stream", stream, "to", "silo", to] => {
             Some(Command::Move { stream: stream.parse().ok()?, to: to.parse().ok()? })
@@ -138,9 +156,13 @@ fn decoder(name: &str, stream: Option<u32>) -> Option<Command> {
     Decoder::from_name(name).map(|named| Command::Decoder { decoder: named.name().to_owned(), stream })
 }
 
+fn shadow(name: &str, one_in: u32, model: Option<&str>) -> Command {
+    Command::Shadow { decoder: name.to_owned(), one_in, model: model.map(str::to_owned) }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Command, InputSpec, LiveDrill, SiloCommand, parse};
+    use super::{Command, InputSpec, LiveDrill, SiloCommand, parse, shadow};
 
     #[test]
     fn commands_are_read_as_they_are_listed() {
@@ -153,6 +175,9 @@ mod tests {
             Command::Model { file: None, stream: None },
             Command::Model { file: Some("/models/today.dem".to_owned()), stream: None },
             Command::Model { file: Some("today.dem".to_owned()), stream: Some(3) },
+            shadow("union-find", 100, None),
+            shadow("lookup", 7, Some("/models/today.dem")),
+            Command::ShadowOff,
             Command::Drill { name: LiveDrill::ALL[0].name().to_owned(), for_ms: None },
             Command::Input(InputSpec::parse("udp:127.0.0.1:7000").unwrap_or_default()),
             Command::Input(InputSpec::parse("a file.b8 --dem surface_d3").unwrap_or_default()),
@@ -165,6 +190,9 @@ mod tests {
             "decoder",
             "decoder best",
             "decoder lookup for stream x",
+            "shadow",
+            "shadow best",
+            "shadow lookup 1 in x",
             "model",
             "model a b",
             "model a for stream x",

@@ -134,6 +134,7 @@ pub fn sound() -> Outcome {
             clock: ClockView { source: "invariant counter".to_owned(), pairs: 21, ..ClockView::default() },
             sources: Vec::new(),
             placement: None,
+            shadow: None,
             log: LogView { written: 9, dropped: 1, unkept: 0 },
             alarms: Vec::new(),
             recorder: RecorderView::default(),

@@ -3,7 +3,7 @@
 //! Pure: writes to the given output only. Lists at most [`STREAMS_SHOWN_MAX`] streams; the JSON has
 //! all.
 
-use super::{Alarm, DecoderReport, GpuReport, JointReport, LifecycleReport, Report, merged};
+use super::{AbstentionReport, Alarm, DecoderReport, GpuReport, JointReport, LifecycleReport, Report, merged};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{DriftView, Snapshot, drift_sentence};
 use pinwheel_engine::profile::Severity;
@@ -69,6 +69,7 @@ impl Display for Report {
         self.latency(f)?;
         self.accuracy(f)?;
         self.decoders(f)?;
+        self.shadow.as_ref().map_or(Ok(()), |shadow| shadow.write(f))?;
         self.joint(f)?;
         self.moves(f)?;
         self.lifecycles(f)?;
@@ -81,7 +82,7 @@ impl Display for Report {
 }
 
 /// Writes one line: name, value, meaning.
-fn line(f: &mut Formatter<'_>, what: &str, value: impl Display, meaning: impl Display) -> fmt::Result {
+pub(super) fn line(f: &mut Formatter<'_>, what: &str, value: impl Display, meaning: impl Display) -> fmt::Result {
     let text = format!("  {what:<15} {value:>16}   {meaning}");
     writeln!(f, "{}", text.trim_end())
 }
@@ -251,10 +252,22 @@ impl Report {
                 break;
             }
         }
+        self.abstention(f)?;
         if self.predecoded_events > 0 {
             line(f, "predecoded", grouped(self.predecoded_events), "detection events resolved before the decoder")?;
         }
         Ok(())
+    }
+
+    /// The answers that are not to be trusted, and the error rate of the others.
+    fn abstention(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Some(abstention) = &self.abstention else { return Ok(()) };
+        let AbstentionReport { below_db, abstained, share, logical_error_rate_ci95: interval, .. } = abstention;
+        let told = format!("{:.2} % of the answers, of a gap below {below_db} dB", share.unwrap_or(0.0) * 100.0);
+        line(f, "not trusted", grouped(*abstained), told)?;
+        let Some((rate, [low, high])) = abstention.logical_error_rate.zip(*interval) else { return Ok(()) };
+        let told = format!("per trusted shot; 95 % between {low:.3e} and {high:.3e} (Wilson)");
+        line(f, "rate, trusted", format!("{rate:.3e}"), told)
     }
 
     /// Each decoder's answers, if there were several decoders.

@@ -19,9 +19,10 @@ pub use source::Synthetic;
 use alarms::alarms;
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    ClockView, ControlView, EngineView, FaultView, LogView, RecorderView, Snapshot,
+    ClockView, ControlView, EngineView, FaultView, LogView, RecorderView, ShadowView, Snapshot,
 };
 use pinwheel_engine::board::{Phase, SpinPolicy};
+use pinwheel_engine::profile::Decoder;
 use silo::{silo, stream};
 use sources::sources;
 use threads::{ring_thread, work_thread};
@@ -72,6 +73,29 @@ pub fn snapshot(tenths: u64, trouble: SyntheticFaults) -> Snapshot {
         sources: sources(tenths, trouble),
         control: ControlView::default(),
         placement: (tenths > 0).then(|| placement(tenths, trouble)),
+        shadow: (tenths > 0).then(shadow),
+    }
+}
+
+/// A shadow that gets one shot in a hundred.
+fn shadow() -> ShadowView {
+    ShadowView {
+        is_on: true,
+        decoder: Some(Decoder::UnionFind),
+        one_in: 100,
+        sampled: 2_010,
+        left_out: 40,
+        compared: 2_000,
+        disagreements: 3,
+        disagreements_kept: 3,
+        shots_with_observables: 2_000,
+        path_logical_errors: 11,
+        shadow_logical_errors: 12,
+        path_errors: 10,
+        path_latency: Histogram::of(&[4_000, 5_000]),
+        decode: Histogram::of(&[1_500, 2_500]),
+        core_share: 0.004,
+        ..ShadowView::default()
     }
 }
 

@@ -76,6 +76,11 @@ impl HistogramBlock {
         self.buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed)).sum()
     }
 
+    /// Forgets all values.
+    pub fn clear(&self) {
+        self.buckets.iter().chain([&self.sum_ns, &self.max_ns]).for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+
     /// A plain copy.
     #[must_use]
     pub fn snapshot(&self) -> Histogram {

@@ -71,8 +71,8 @@ mod threads;
 pub use declare::Plain;
 pub use off_path::{
     AlarmRow, ArbiterBlock, ArbiterView, ControlBlock, ControlView, LifecycleBlock, LifecycleView, LogBlock, LogView,
-    MoveBlock, MovesView, PeerRow, RecorderBlock, RecorderView, SourceBlock, SourcePeer, SourceStream, SourceView,
-    StreamSourceBlock,
+    MoveBlock, MovesView, PeerRow, RecorderBlock, RecorderView, ShadowBlock, ShadowView, SourceBlock, SourcePeer,
+    SourceStream, SourceView, StreamSourceBlock,
 };
 pub use path::{
     Counters, DecodeBlock, DeviceBlock, DispatchBlock, FeedBlock, GpuView, GraphBlock, GraphView, GraphWorkerView,

@@ -10,6 +10,7 @@ mod decoders;
 mod graph;
 pub(super) mod moves;
 mod placement;
+mod shadow;
 mod sources;
 mod threads;
 
@@ -62,6 +63,7 @@ impl Board {
             control: ControlView::read(self.control(), now),
             placement: flag(&self.placement().is_on)
                 .then(|| PlacementView::read(self.placement(), now, depths.collect())),
+            shadow: reader.shadow(),
         }
     }
 }

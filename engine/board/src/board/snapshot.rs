@@ -20,7 +20,7 @@ pub(in crate::board) mod threads;
 pub use super::layout::{
     ArbiterView, ClockView, ControlView, Counters, EngineView, FaultView, GpuView, GraphView, GraphWorkerView,
     InputHealthView, LifecycleView, LogView, MovesView, OverflowView, PlacementView, RecorderView, RoleView,
-    SiloDepthView, SourcePeer, SourceStream, SourceView, StreamView, ThreadView,
+    ShadowView, SiloDepthView, SourcePeer, SourceStream, SourceView, StreamView, ThreadView,
 };
 pub use alarms::AlarmView;
 pub use arbiter::{LeaseView, PortView, TransferView, TransitionView};
@@ -66,6 +66,8 @@ pub struct Snapshot {
     pub control: ControlView,
     /// The director of placement; `None`: none runs.
     pub placement: Option<PlacementView>,
+    /// The shadow; `None`: there has been none.
+    pub shadow: Option<ShadowView>,
 }
 
 impl Snapshot {

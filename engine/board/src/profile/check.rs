@@ -11,9 +11,9 @@ use std::ops::RangeInclusive;
 use super::alarms::{AlarmAction, OnAlarm};
 use super::placement::{OverflowStrategy, TakesPart};
 use super::schema::{
-    Courtesy, Decoder, Decoders, Device, Faults, Graph, Input, IssueGate, KeptRuns, Latency, Limits, Priority, Profile,
-    Rate, ReadyPolicy, Source, StartPolicy, StreamDecoder, TaskTrace, ThreadSpec, Threads, Window, WindowOverflow,
-    WindowRounds,
+    Courtesy, Decoder, Decoders, Device, Faults, Graph, Input, IssueGate, KeptRuns, Latency, Limits, Predecoder,
+    Priority, Profile, Rate, ReadyPolicy, Source, StartPolicy, StreamDecoder, TaskTrace, ThreadSpec, Threads, Window,
+    WindowOverflow, WindowRounds,
 };
 use super::silos::{SILOS_MAX, Silos};
 use super::weights::Weights;
@@ -65,6 +65,10 @@ pub fn stream_queues_bytes(streams: u32, tasks: u32) -> u64 {
 
 /// Most decode workers that `Decoders::Auto` gives a silo.
 pub const DECODERS_AUTO_MAX: u32 = 8;
+/// Range of the shots of which a shadow gets one.
+pub const SHADOW_ONE_IN: RangeInclusive<u64> = 1..=1_000_000;
+/// Shots of which a shadow gets one unless a number is named: as many as do not slow the path.
+pub const SHADOW_ONE_IN_DEFAULT: u32 = 100;
 /// Longest thread name, bytes: the system's limit.
 pub const THREAD_NAME_BYTES_MAX: usize = 15;
 
@@ -121,6 +125,24 @@ impl Profile {
             check.refuse("decoder", "UnionFind", "Matching where window is Stream or Blocks", remedy);
         }
         check.streams(self);
+        if self.confidence && self.window != Window::None {
+            let remedy = "set window: None, or confidence: false";
+            check.refuse("confidence", true, "false unless window is None: a window sees a part of a shot", remedy);
+        }
+        if self.confidence && self.predecoder != Predecoder::None {
+            let expected = "false unless predecoder is None: what a predecoder leaves has another gap than the shot";
+            check.refuse("confidence", true, expected, "set predecoder: None, or confidence: false");
+        }
+        if let Some(below) = self.abstain_below {
+            check.whole("abstain_below", below, 1..=254, "name a gap in decibels: 10 means ten times as likely");
+            if !self.confidence {
+                check.refuse("abstain_below", below, "None unless confidence is true", "set confidence: true");
+            }
+        }
+        if let Some(shadow) = &self.shadow {
+            let remedy = "100 gives it one shot in a hundred";
+            check.whole("shadow.one_in", shadow.one_in, SHADOW_ONE_IN, remedy);
+        }
         let KeptRuns { kept_mb, kept_runs } = self.recorder;
         check.whole(
             "recorder.kept_mb",

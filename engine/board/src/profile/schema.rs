@@ -42,6 +42,16 @@ pub struct Profile {
     pub decoder: Decoder,
     /// Streams that another decoder decodes, each named at most once; whole shots only.
     pub streams: Vec<StreamDecoder>,
+    /// Whether to tell the gap of each answer: how much likelier its observables are than any others, in
+    /// decibels (10 dB: ten times). Costs a second search for each shot; whole shots only, without a
+    /// predecoder.
+    pub confidence: bool,
+    /// Answers of a gap below this, in decibels, 1..=254, say that they are not to be trusted; needs
+    /// `confidence`. `None`: all are.
+    pub abstain_below: Option<u8>,
+    /// A second decoder that gets some of the shots, on a thread that no shot waits for, to be compared
+    /// with the first; `None`: none.
+    pub shadow: Option<Shadow>,
     /// The device that runs the predecode step.
     pub device: Device,
     /// Deadlines, and the times after which an answer is late or a thread stalled.
@@ -334,6 +344,20 @@ pub struct StreamDecoder {
     pub stream: u32,
     /// How its syndromes are decoded.
     pub decoder: Decoder,
+}
+
+/// A second decoder, to be compared with the first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shadow {
+    /// How it decodes: whole shots, also where the first decodes by windows.
+    pub decoder: Decoder,
+    /// It gets one shot in so many, 1..=1000000.
+    pub one_in: u32,
+    /// Its error model: Stim's .dem, or a bundled one by name. `None`: that by which the first has decoded
+    /// the shot.
+    #[serde(default)]
+    pub model: Option<String>,
 }
 
 /// The device that runs the predecode step.

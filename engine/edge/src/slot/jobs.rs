@@ -233,18 +233,18 @@ impl JobBank {
 
     /// What a decode came to (what decoded it, or an error), and when it began; its observables are
     /// the job's. For whoever commits it later.
-    pub fn set_decoded(&self, job: &Job, result: Result<u16, ErrorCode>, began: Ticks) {
+    pub fn set_decoded(&self, job: &Job, result: Result<u32, ErrorCode>, began: Ticks) {
         let meta = self.meta.record(job.0 as usize);
         meta[6].store(result.map_or_else(|code| code as u64, |by| u64::from(by) << 16));
         meta[7].store(began.0);
     }
 
     /// As [`JobBank::set_decoded`] left it.
-    pub fn decoded(&self, job: &Job) -> (Result<u16, ErrorCode>, Ticks) {
+    pub fn decoded(&self, job: &Job) -> (Result<u32, ErrorCode>, Ticks) {
         let meta = self.meta.record(job.0 as usize);
         let packed = meta[6].load();
         let code = ErrorCode::from_number(packed as u16);
-        (code.map_or(Ok((packed >> 16) as u16), Err), Ticks(meta[7].load()))
+        (code.map_or(Ok((packed >> 16) as u32), Err), Ticks(meta[7].load()))
     }
 
     /// The job's origin.

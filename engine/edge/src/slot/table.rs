@@ -284,7 +284,7 @@ impl Claim<'_> {
     /// the answer word: who sees the answer sees what it did. If it panics, the shot is answered as
     /// by a drop.
     #[inline(always)]
-    pub fn answer_after(mut self, observables: &[u64], times: AnswerTimes, by: u16, commit: impl FnOnce()) {
+    pub fn answer_after(mut self, observables: &[u64], times: AnswerTimes, by: u32, commit: impl FnOnce()) {
         self.finish(word::ready(self.ticket.generation, by), observables, times, commit);
     }
 

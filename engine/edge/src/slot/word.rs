@@ -1,10 +1,10 @@
 //! The answer word: what `tx` can hold, and the error codes in it.
 //!
 //! Owns the encoding only. A READY word can equal neither 0 (free), nor IN_FLIGHT, nor an error
-//! word, because its top sixteen bits are a constant of its own.
+//! word, because its top eight bits are a constant of its own.
 //!
 //! ```text
-//!  READY: 0x0A5E (16 bits) | what gave the answer (16 bits) | generation (32 bits)
+//!  READY: 0x0A (8 bits) | what gave the answer (24 bits) | generation (32 bits)
 //!  error: 0xDEAD (16 bits) | 0 (32 bits) | code (16 bits)
 //! ```
 
@@ -13,10 +13,12 @@ pub const EMPTY: u64 = 0;
 /// Dispatched, not yet answered.
 pub const IN_FLIGHT: u64 = 0xEEEE_EEEE_EEEE_EEEE;
 const ERROR_PREFIX: u64 = 0xDEAD;
-const READY_PREFIX: u64 = 0x0A5E;
+const READY_PREFIX: u64 = 0x0A;
 const LOW_32: u64 = (1 << 32) - 1;
+/// Bits of what gave an answer.
+pub const BY_BITS: u32 = 24;
 
-const _: () = assert!(READY_PREFIX != ERROR_PREFIX && READY_PREFIX != IN_FLIGHT >> 48 && READY_PREFIX != 0);
+const _: () = assert!(READY_PREFIX != ERROR_PREFIX >> 8 && READY_PREFIX != IN_FLIGHT >> 56 && READY_PREFIX != 0);
 
 /// Why a shot was answered with an error. The numbers are stable: they stand in answer files and
 /// reports.
@@ -113,18 +115,19 @@ impl ErrorCode {
 }
 
 /// The word that answers generation `generation`; `by`: what gave the answer, in the numbers of
-/// whoever decodes.
+/// whoever decodes, below 2²⁴.
 #[must_use]
 #[inline(always)]
-pub const fn ready(generation: u64, by: u16) -> u64 {
-    READY_PREFIX << 48 | (by as u64) << 32 | generation & LOW_32
+pub const fn ready(generation: u64, by: u32) -> u64 {
+    debug_assert!(by >> BY_BITS == 0);
+    READY_PREFIX << 56 | (by as u64) << 32 | generation & LOW_32
 }
 
 /// What gave the answer of a READY word.
 #[must_use]
 #[inline(always)]
-pub const fn answered_by(word: u64) -> u16 {
-    (word >> 32) as u16
+pub const fn answered_by(word: u64) -> u32 {
+    (word >> 32) as u32 & ((1 << BY_BITS) - 1)
 }
 
 /// The word that answers with `code`.
@@ -148,7 +151,7 @@ mod tests {
     #[test]
     fn an_answer_word_is_never_a_sentinel_nor_an_error() {
         for generation in [0, 1, super::LOW_32, u64::MAX, 0xEEEE_EEEE_EEEE_EEEE, 0xDEAD_0000_0000_0001] {
-            for by in [0, 1, 0xEEEE, u16::MAX] {
+            for by in [0, 1, 0xEE_EEEE, 0xDE_AD00, 0xFF_FFFF] {
                 let word = ready(generation, by);
                 assert!(word != EMPTY && word != IN_FLIGHT && error_in(word).is_none());
                 assert_eq!(answered_by(word), by);

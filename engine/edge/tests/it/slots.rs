@@ -139,12 +139,12 @@ fn an_answer_and_a_kept_result_say_what_gave_them() {
     let (mut feed, mut dispatch, mut harvest, table) = ends(4);
     submit(&mut feed, 7).unwrap();
     let ticket = dispatch_one(&mut dispatch).unwrap();
-    table.claim(ticket).unwrap().answer_after(&[5], AnswerTimes::default(), 0x8001, || ());
+    table.claim(ticket).unwrap().answer_after(&[5], AnswerTimes::default(), 0x80_0001, || ());
     harvest.begin();
     let answered = harvest.next_answered().unwrap();
-    assert_eq!((answered.error, answered.by), (None, 0x8001));
+    assert_eq!((answered.error, answered.by), (None, 0x80_0001));
     let jobs = JobBank::new(2, 1, 1);
-    for result in [Ok(0), Ok(u16::MAX), Err(ErrorCode::SiloDied), Ok(3)] {
+    for result in [Ok(0), Ok(0xFF_FFFF), Err(ErrorCode::SiloDied), Ok(3)] {
         let job = Job::from_number(1);
         jobs.set_decoded(&job, result, Ticks(9));
         assert_eq!(jobs.decoded(&job), (result, Ticks(9)));

@@ -39,6 +39,7 @@ pub(crate) fn harvest(harvest: &mut HarvestEnd) -> Option<(u64, Result<u64, Erro
     let answered = harvest.next_answered()?;
     let observable = harvest.observables(&answered)[0].load();
     assert!(answered.has_truth && harvest.truth(&answered)[0].load() == answered.header.sequence);
+    assert_eq!(harvest.detectors(&answered)[0].load(), answered.header.sequence);
     harvest.take(&answered);
     Some((answered.header.sequence, answered.error.map_or(Ok(observable), Err)))
 }
@@ -198,7 +199,7 @@ fn harvest_reads_a_whole_answer() {
     });
 }
 
-/// The feed overwrites header and truth only after the harvester has read them. Red without
+/// The feed overwrites header, detectors and truth only after the harvester has read them. Red without
 /// S7.release, S7.acquire.
 #[test]
 fn feed_writes_after_the_last_harvest() {

@@ -1,5 +1,6 @@
 //! The weights of the two classes against all sets of edges.
-use pinwheel_matching::{Class, Confidence, ConfidenceError, Edge, MatchError};
+use pinwheel_matching::{Class, Confidence, ConfidenceError, ConfidenceModel, Edge, MatchError};
+use std::sync::Arc;
 
 const DETECTORS: u32 = 6;
 
@@ -59,7 +60,7 @@ fn each_class_weighs_what_its_lightest_set_of_edges_weighs() {
             let observables: &[u64] = if flips { &[1, 2] } else { &[1] };
             Edge { a, b, weight: weight as f64, observables }
         });
-        let mut confidence = Confidence::new(DETECTORS, given, 65).unwrap();
+        let mut confidence = Confidence::new(Arc::new(ConfidenceModel::new(DETECTORS, given, 65).unwrap()));
         for _ in 0..8 {
             let fired = draws.below(1 << DETECTORS);
             let listed = (0..DETECTORS).filter(move |&at| fired >> at & 1 == 1);
@@ -76,7 +77,8 @@ fn each_class_weighs_what_its_lightest_set_of_edges_weighs() {
 fn an_observable_of_a_torus_is_refused() {
     let ring = |flips: &'static [u64]| {
         let edge = |a, b, observables| Edge { a, b: Some(b), weight: 1.0, observables };
-        Confidence::new(3, [edge(0, 1, &[][..]), edge(1, 2, &[]), edge(2, 0, flips)], 0)
+        let edges = [edge(0, 1, &[][..]), edge(1, 2, &[]), edge(2, 0, flips)];
+        ConfidenceModel::new(3, edges, 0).map(|model| Confidence::new(Arc::new(model)))
     };
     assert!(matches!(ring(&[1]), Err(ConfidenceError::Cycle { observable: 0, .. })));
     let mut kept = ring(&[2]).unwrap();

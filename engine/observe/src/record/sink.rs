@@ -30,6 +30,10 @@ pub struct AnswerRecord {
     pub error: u16,
     /// Name of the decoder that gave it; `None` with an error.
     pub decoder: Option<&'static str>,
+    /// How much likelier the observables are than any others, decibels; `None`: not asked for, or an error.
+    pub gap_db: Option<u8>,
+    /// Whether the answer is not to be trusted, because its gap is below the run's bound.
+    pub abstained: bool,
     /// Hash of the error model by which it was decoded; without meaning with an error.
     pub model: u64,
     /// From scheduled arrival to answer, nanoseconds.
@@ -90,6 +94,8 @@ struct AnswerLine<'a> {
     decoder: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gap_db: Option<u8>,
 }
 
 impl AnswerSink {
@@ -203,11 +209,16 @@ impl Answers {
         let line = AnswerLine {
             stream: record.stream,
             seq: record.sequence,
-            status: if decoded { "ok" } else { name(record.error) },
+            status: match (decoded, record.abstained) {
+                (true, false) => "ok",
+                (true, true) => "abstained",
+                (false, _) => name(record.error),
+            },
             observables: &flips,
             latency_ns: record.latency_ns,
             decoder: record.decoder,
             model: record.decoder.map(|_| format!("{:016x}", record.model)),
+            gap_db: record.gap_db,
         };
         serde_json::to_writer(&mut self.output, &line)?;
         self.output.write_all(b"\n")

@@ -260,7 +260,7 @@ impl Matcher for WindowMatcher {
             };
             weight = decoded.inspect_err(|_| observables.fill(0))?.filter(|_| index == 0);
         }
-        Ok(Decoded { weight })
+        Ok(Decoded { weight, gap: None })
     }
 
     fn bytes(&self) -> usize {

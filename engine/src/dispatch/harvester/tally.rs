@@ -184,9 +184,9 @@ impl Tally {
             self.touched.push(stream);
         }
         if let Some(verdict) = verdict
-            && verdict.by != tally.by
+            && verdict.by.origin() != tally.by
         {
-            tally.end_decoder(block, verdict.by);
+            tally.end_decoder(block, verdict.by.origin());
         }
         tally.answered += 1;
         tally.late += u32::from(latency.ns() > late_ns);
@@ -293,7 +293,7 @@ mod tests {
 
     fn verdict(kind: u64) -> Option<Verdict> {
         let is_wrong = [None, Some(false), Some(true)][kind as usize % 3];
-        (kind < 9).then_some(Verdict { frame: kind, is_wrong, by: AnsweredBy((kind % 5) as u16) })
+        (kind < 9).then_some(Verdict { frame: kind, is_wrong, by: AnsweredBy((kind % 5) as u32) })
     }
 
     proptest! {

@@ -4,12 +4,12 @@
 
 use crate::cli::console_options::ConsoleArgs;
 use crate::cli::metrics;
-use crate::cli::values::{decoder, duration, rate};
+use crate::cli::values::{decoder, duration, rate, shadow};
 use clap::Args as ClapArgs;
 use pinwheel_engine::board::layout::LABEL_BYTES_MAX;
 use pinwheel_engine::code::Format;
 use pinwheel_engine::engine::LivePlace;
-use pinwheel_engine::profile::{Decoder, Rate, Silos, Window, WindowRounds};
+use pinwheel_engine::profile::{Decoder, Rate, Shadow, Silos, Window, WindowRounds};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -89,6 +89,16 @@ pub struct RunArgs {
     /// union-find (faster, less accurate); or lookup (a table, for small models; whole shots only)
     #[arg(long, value_name = "matching|correlated|union-find|lookup", value_parser = decoder)]
     pub decoder: Option<Decoder>,
+    /// Tell how much likelier each answer is than any other, in decibels: `gap_db` in --answers. Costs a second
+    /// search for each shot; whole shots only, without a predecoder
+    #[arg(long)]
+    pub confidence: bool,
+    /// Answers with a gap below DB say that they are not to be trusted; with --confidence, which it implies
+    #[arg(long, value_name = "DB")]
+    pub abstain_below: Option<u8>,
+    /// Give one shot in N [default: 100] to a second decoder too, off their path, and compare: union-find,100
+    #[arg(long, value_name = "DECODER[,N]", value_parser = shadow)]
+    pub shadow: Option<Shadow>,
     /// Device for the predecode step: auto (a GPU where there is one), sim (the CPU stand-in), cuda
     /// (each silo a GPU of its own), or cuda:N (GPU N for all silos)
     #[arg(long, value_name = "auto|sim|cuda[:N]", value_parser = device)]

@@ -9,7 +9,8 @@ use crate::widgets::format::{count, rate, time};
 use crate::widgets::pen::Pen;
 use crate::widgets::strip::{depth_tone, gauge};
 use pinwheel_engine::board::histogram::Histogram;
-use pinwheel_engine::board::snapshot::{GraphView, GraphWorkerView, WaitsOn};
+use pinwheel_engine::board::snapshot::{GraphView, GraphWorkerView, ShadowView, WaitsOn};
+use pinwheel_engine::profile::Decoder;
 
 /// Column of the values.
 const VALUE: u16 = 11;
@@ -17,6 +18,8 @@ const VALUE: u16 = 11;
 const GAUGE: usize = 8;
 /// First row of the costs.
 const COSTS: u16 = 9;
+/// Column of the comparison with a second decoder, beside the costs.
+const SHADOW: u16 = 46;
 /// First row of the workers.
 const WORKERS: u16 = 14;
 
@@ -31,6 +34,7 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     held(graph, pen);
     fill(graph, derived, pen);
     costs(graph, pen);
+    shadow(picture.snapshot.shadow.as_ref(), pen);
     workers(graph, pen);
 }
 
@@ -146,6 +150,27 @@ fn costs(graph: &GraphView, pen: &mut Pen<'_>) {
         pen.put(VALUE + 18, y, &time(times.max_ns()), Tone::Plain);
         pen.put(VALUE + 27, y, &count(times.count()), Tone::Plain);
     }
+}
+
+/// The comparison with a second decoder, if there is one.
+fn shadow(shadow: Option<&ShadowView>, pen: &mut Pen<'_>) {
+    let Some(shadow) = shadow else { return };
+    let on = if shadow.is_on { "" } else { ", off" };
+    let name = shadow.decoder.map_or("", Decoder::name);
+    pen.put(SHADOW, COSTS, &format!(" shadow {name}, 1 in {}{on} ", count(shadow.one_in)), Tone::Accent);
+    let agree = shadow.compared.saturating_sub(shadow.disagreements) as f64 / shadow.compared.max(1) as f64;
+    let tone = if shadow.disagreements == 0 { Tone::Plain } else { Tone::Warn };
+    let text = format!("{:.3} % of {} agree", agree * 100.0, count(shadow.compared));
+    pen.put(SHADOW + 1, COSTS + 1, &text, tone);
+    let text = match shadow.shots_with_observables {
+        0 => "wrong: not known without truth".to_owned(),
+        _ => format!("wrong: run {}, shadow {}", shadow.path_logical_errors, shadow.shadow_logical_errors),
+    };
+    pen.put(SHADOW + 1, COSTS + 2, &text, Tone::Plain);
+    let [p50, p99] = [0.5, 0.99].map(|quantile| time(shadow.decode.quantile_ns(quantile)));
+    pen.put(SHADOW + 1, COSTS + 3, &format!("decode p50 {p50} p99 {p99}"), Tone::Plain);
+    let cost = format!("{:.1} % of a core, {} left out", shadow.core_share * 100.0, count(shadow.left_out));
+    pen.put(SHADOW + 1, COSTS + 4, &cost, if shadow.left_out == 0 { Tone::Plain } else { Tone::Warn });
 }
 
 fn workers(graph: &GraphView, pen: &mut Pen<'_>) {

@@ -1,5 +1,5 @@
 //! Blocks off a shot's path, with their views: control, log, alarms, recorder, arbiter, stream
-//! moves, silo lifecycles, live sources.
+//! moves, silo lifecycles, live sources, the shadow.
 //!
 //! As in [`super`], whose hash covers these too.
 
@@ -14,6 +14,7 @@ use crate::board::snapshot::control::{ActionView, HeldFeedView, RevertView};
 use crate::board::snapshot::moves::{MoveFailure, MoveView};
 use crate::board::snapshot::sources::SourceClient;
 use crate::board::text::Text;
+use crate::profile::Decoder;
 use crate::roles::{RecorderState, SiloState};
 use crate::streams::SourceKind;
 use pinwheel_edge::page::{Response, SILOS_MAX, State};
@@ -122,6 +123,67 @@ blocks! {
     } + {
         /// Where it writes.
         state: RecorderState = RecorderState::from_code(get(&block.state)),
+    }
+
+    /// The shadow: a second decoder that some of the shots are given to, off their path. Written by its
+    /// thread; counts begin anew with each decoder, model or share of the shots.
+    ShadowBlock => #[derive(Default)] ShadowView(block, now, sampled_in_all: u64, left_out_in_all: u64) {
+        /// Tick since which it counts; 0: there has been no shadow.
+        began: AtomicU64,
+        /// Tick at which it was switched off; 0: it is on.
+        ended: AtomicU64,
+        /// Number of its decoder.
+        decoder: AtomicU64,
+        /// One shot in so many is given to it.
+        one_in: AtomicU64 => one_in,
+        /// Its error model; none: that by which each shot was answered.
+        model: Text<32> => model: Option<String> = Text::read_if_any,
+        /// Shots copied before it began, of all silos.
+        sampled_before: AtomicU64,
+        /// Shots left out before it began, of all silos.
+        left_out_before: AtomicU64,
+        /// Shots that both decoders answered.
+        compared: AtomicU64 => compared,
+        /// Of these: with different observables.
+        disagreements: AtomicU64 => disagreements,
+        /// Disagreements by the decoder of the path, by its number.
+        disagreements_by: [AtomicU64; Decoder::ALL.len()],
+        /// Disagreements kept in the run's directory, since the start of the run.
+        kept: AtomicU64 => disagreements_kept,
+        /// Compared shots whose true observables are known.
+        judged: AtomicU64 => shots_with_observables,
+        /// Of these: answered wrong on the path.
+        path_wrong: AtomicU64 => path_logical_errors,
+        /// Of these: answered wrong by the shadow.
+        shadow_wrong: AtomicU64 => shadow_logical_errors,
+        /// Not compared: answered with an error on the path.
+        path_errors: AtomicU64 => path_errors,
+        /// Not compared: the shadow found no answer.
+        shadow_errors: AtomicU64 => shadow_errors,
+        /// Not compared: decoded by a model that was no longer in force, or that the shadow's decoder
+        /// refuses.
+        other_model: AtomicU64 => other_model,
+        /// Time that its thread worked, ticks.
+        busy_ticks: AtomicU64,
+        /// Latency of the compared shots on the path, from scheduled arrival to harvest.
+        path_latency: HistogramBlock => path_latency,
+        /// Time that the shadow decoded each of them.
+        decode: HistogramBlock => decode,
+        /// Why disagreements are no longer kept, if so.
+        trouble: Text<32> => trouble: Option<String> = Text::read_if_any,
+    } + {
+        /// Whether shots are given to it now.
+        is_on: bool = get(&block.ended) == 0,
+        /// Its decoder.
+        decoder: Option<Decoder> = Decoder::ALL.get(get(&block.decoder) as usize).copied(),
+        /// Shots copied for it.
+        sampled: u64 = sampled_in_all.saturating_sub(get(&block.sampled_before)),
+        /// Shots chosen for it but left out, because it was behind.
+        left_out: u64 = left_out_in_all.saturating_sub(get(&block.left_out_before)),
+        /// Disagreements by the decoder of the path.
+        disagreements_by: Vec<(Decoder, u64)> = Decoder::ALL.into_iter().zip(block.disagreements_by.view()).collect(),
+        /// Share of a core that its thread took.
+        core_share: f64 = block.core_share(now),
     }
 
     /// Arbiter of one silo, which writes this block.

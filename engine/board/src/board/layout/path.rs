@@ -335,6 +335,16 @@ blocks! {
         joint_consistent: AtomicU64 [counter joint_consistent],
         /// Joint readouts that were abandoned.
         joint_refused: AtomicU64 [counter joint_refused],
+        /// Answers whose gap is below the bound for trust.
+        abstained: AtomicU64 [counter abstained],
+        /// Of these: answers that could be compared with a true observable.
+        abstained_judged: AtomicU64 [counter abstained_with_observables],
+        /// Of these: answers with a wrong observable.
+        abstained_wrong: AtomicU64 [counter abstained_logical_errors],
+        /// Shots copied for the shadow.
+        shadow_sampled: AtomicU64,
+        /// Shots not copied for it, because it had not read the copies before.
+        shadow_left_out: AtomicU64,
     }
 }
 

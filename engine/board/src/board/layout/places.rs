@@ -7,8 +7,8 @@
 use super::{
     AlarmRow, ArbiterBlock, ClockBlock, ControlBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock,
     GraphBlock, HarvestBlock, HeaderBlock, LatencyBlock, LifecycleBlock, LogBlock, MoveBlock, PlacementBlock,
-    PollBlock, RecorderBlock, SiloDepthBlock, SlotStamps, SourceBlock, StreamFeedBlock, StreamHarvestBlock,
-    StreamSourceBlock, ThreadBlock,
+    PollBlock, RecorderBlock, ShadowBlock, SiloDepthBlock, SlotStamps, SourceBlock, StreamFeedBlock,
+    StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
 };
 use crate::board::alarms::ALARMS_MAX;
 use crate::fault::FaultCode;
@@ -80,6 +80,7 @@ pub(in crate::board) struct Layout {
     pub(in crate::board) control: usize,
     pub(in crate::board) placement: usize,
     pub(in crate::board) silo_depths: usize,
+    pub(in crate::board) shadow: usize,
     pub(in crate::board) bytes: usize,
 }
 
@@ -119,6 +120,7 @@ impl Layout {
             control: place(size_of::<ControlBlock>(), 1),
             placement: place(size_of::<PlacementBlock>(), 1),
             silo_depths: place(size_of::<SiloDepthBlock>(), silos),
+            shadow: place(size_of::<ShadowBlock>(), 1),
             bytes: end.next_multiple_of(4096),
         }
     }

@@ -83,6 +83,8 @@ blocks! {
         decoder_shared_bytes: AtomicU64 => decoder_shared_bytes,
         /// Memory of the decoder for each worker, bytes.
         decoder_worker_bytes: AtomicU64 => decoder_worker_bytes,
+        /// Gap, decibels, below which an answer is not to be trusted; 0: all are.
+        abstain_below_db: AtomicU64 => abstain_below_db,
         /// Origin of the rate ("half of the 41 kHz measured in warm-up", "--rate", "profile").
         rate_origin: Text<16> => rate_origin,
         /// Messages of the start (folded plan, no permission to pin, no `/dev/shm`).

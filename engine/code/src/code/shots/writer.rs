@@ -39,6 +39,15 @@ impl<W: Write> ShotWriter<W> {
         .map_err(ShotError::from)
     }
 
+    /// Brings what was written to the output's end.
+    ///
+    /// # Errors
+    ///
+    /// When the output refuses bytes.
+    pub fn flush(&mut self) -> std::io::Result<()> {
+        self.output.flush()
+    }
+
     /// Flushes, and hands the output back.
     ///
     /// # Errors

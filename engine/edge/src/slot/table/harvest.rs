@@ -41,7 +41,7 @@ pub struct Answered {
     /// The error, if it is one.
     pub error: Option<ErrorCode>,
     /// What gave the answer, in the numbers of whoever decodes; without meaning for an error.
-    pub by: u16,
+    pub by: u32,
     /// What the feed said.
     pub header: ShotHeader,
     /// When dispatch took it.
@@ -145,6 +145,13 @@ impl HarvestEnd {
         self.table.truths.record(answered.slot as usize)
     }
 
+    /// Detector words of an answered slot, as the feed wrote them; complete if the answer is no error.
+    #[inline]
+    #[must_use]
+    pub fn detectors(&self, answered: &Answered) -> &[DataWord] {
+        self.table.payload.record(answered.slot as usize)
+    }
+
     /// Gives the slot back to the feed.
     ///
     /// # Panics
@@ -154,7 +161,7 @@ impl HarvestEnd {
         let slot = answered.slot as usize;
         let answer = self.table.tx[slot].load(Ordering::Relaxed);
         assert!(answer != word::EMPTY && answer != word::IN_FLIGHT, "slot {slot} is harvested once per answer");
-        // ORDERING: release side of S7: our reads of header and result come first. Relaxed could
+        // ORDERING: release side of S7: our reads of shot and result come first. Relaxed could
         // let the feed's next shot overwrite them under us. Model:
         // loom_slot::feed_writes_after_the_last_harvest.
         self.table.tx[slot].store(word::EMPTY, edge("S7.release", Ordering::Release));

@@ -21,6 +21,8 @@ fn record(index: u64, observables: u64, error: u16) -> AnswerRecord {
         sequence,
         error,
         decoder,
+        gap_db: (index == 6).then_some(7),
+        abstained: index == 6,
         model: 0xabc,
         latency_ns: 1_000 + index,
         observables: words,
@@ -60,13 +62,15 @@ fn each_format_is_what_pymatching_writes() {
 fn answers_are_lines_in_completion_order() {
     let dir = tempfile::tempdir().unwrap();
     let mut sink = AnswerSink::new(&config(dir.path(), Format::B8, 9)).unwrap();
-    for record in [record(5, 0b1_0000_0001, 0), record(0, 1, 4)] {
+    for record in [record(5, 0b1_0000_0001, 0), record(6, 1, 0), record(0, 1, 4)] {
         sink.accept(&record);
     }
     sink.finish().unwrap();
     let text = fs::read_to_string(dir.path().join("answers")).unwrap();
     let expected = concat!(
         r#"{"stream":1,"seq":1,"status":"ok","observables":[0,8],"latency_ns":1005,"decoder":"matching","model":"0000000000000abc"}"#,
+        "\n",
+        r#"{"stream":2,"seq":1,"status":"abstained","observables":[0],"latency_ns":1006,"gap_db":7}"#,
         "\n",
         r#"{"stream":0,"seq":0,"status":"launch deadline","observables":[],"latency_ns":1000}"#,
         "\n"
