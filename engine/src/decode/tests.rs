@@ -107,11 +107,12 @@ fn decoders_without_windows_or_streams_refuse_them_in_a_sentence() {
     };
     for decoder in [Decoder::Correlated, Decoder::Lookup] {
         for window in [Window::Some(size), Window::Stream(size)] {
-            assert_eq!(refused(decoder, window), ReadyError::Windows { decoder });
+            let kind = decoder.kind();
+            assert_eq!(refused(decoder.clone(), window), ReadyError::Windows { decoder: kind });
         }
     }
     assert_eq!(refused(Decoder::UnionFind, Window::Stream(size)), ReadyError::Stream);
-    let said = ReadyError::Windows { decoder: Decoder::Lookup }.to_string();
+    let said = ReadyError::Windows { decoder: DecoderKind::Lookup }.to_string();
     assert!(said.starts_with("found decoder Lookup with windows"), "{said}");
 }
 

@@ -200,7 +200,7 @@ pub enum Refused {
     #[error("{0}")]
     Model(String),
     /// There is no decoder of this name.
-    #[error("there is no decoder {found:?}; name matching, correlated, union-find or lookup")]
+    #[error("there is no decoder {found:?}; name matching, correlated, union-find, lookup or plugin:PATH")]
     NoDecoder {
         /// The name given.
         found: String,
@@ -334,7 +334,7 @@ impl Executor {
     fn prepared(&self, command: &Command, loaded: Option<&Profile>) -> Result<Option<(Profile, Change)>, Refused> {
         let other = match (command, loaded) {
             (Command::Decoder { decoder, stream }, _) => {
-                let found = Decoder::from_name(decoder);
+                let found = Decoder::from_text(decoder);
                 let named = found.ok_or_else(|| Refused::NoDecoder { found: decoder.clone() })?;
                 Some(self.steering.lock().with_decoder(named, *stream))
             }

@@ -1,6 +1,6 @@
 //! An answer from harvest, for the answer sink and for the source of the shot; and what gave it.
 
-use crate::profile::Decoder;
+use crate::profile::DecoderKind;
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use pinwheel_edge::slot::table::ReplyTo;
 use pinwheel_edge::slot::word::ErrorCode;
@@ -21,7 +21,7 @@ pub struct AnsweredBy(pub u16);
 impl AnsweredBy {
     /// This decoder by the model of this number.
     #[must_use]
-    pub const fn new(decoder: Decoder, model: u16) -> AnsweredBy {
+    pub const fn new(decoder: DecoderKind, model: u16) -> AnsweredBy {
         assert!((model as usize) < MODELS_MAX);
         AnsweredBy(model << DECODER_BITS | (decoder as u16 + 1))
     }
@@ -34,9 +34,9 @@ impl AnsweredBy {
 
     /// The decoder; `None`: no decoder gave the answer.
     #[must_use]
-    pub fn decoder(self) -> Option<Decoder> {
+    pub fn decoder(self) -> Option<DecoderKind> {
         let number = self.0 & ((1 << DECODER_BITS) - 1);
-        Decoder::ALL.get(usize::from(number).checked_sub(1)?).copied()
+        DecoderKind::ALL.get(usize::from(number).checked_sub(1)?).copied()
     }
 }
 

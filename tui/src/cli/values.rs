@@ -56,10 +56,10 @@ pub fn rate_or_max(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Parses `matching`, `correlated`, `union-find` or `lookup`.
+/// Parses `matching`, `correlated`, `union-find`, `lookup`, `plugin:PATH` or `trusted-plugin:PATH`.
 pub fn decoder(text: &str) -> Result<Decoder, String> {
-    let found = Decoder::from_name(text);
-    found.ok_or_else(|| "expected matching, correlated, union-find or lookup".to_owned())
+    let found = Decoder::from_text(text);
+    found.ok_or_else(|| "expected matching, correlated, union-find, lookup or plugin:PATH".to_owned())
 }
 
 #[cfg(test)]

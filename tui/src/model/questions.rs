@@ -95,7 +95,7 @@ pub fn offered(snapshot: &Snapshot, stream: usize) -> Vec<Command> {
     let mut commands: Vec<Command> = LiveDrill::ALL.iter().map(drill).collect();
     let one = snapshot.streams.get(stream).filter(|_| snapshot.streams.len() > 1).map(|stream| stream.id);
     for of in std::iter::once(None).chain(one.map(Some)) {
-        commands.extend(Decoder::ALL.map(|named| Command::Decoder { decoder: named.name().to_owned(), stream: of }));
+        commands.extend(Decoder::BUILT_IN.map(|named| Command::Decoder { decoder: named.text(), stream: of }));
     }
     let silos: Vec<u32> = snapshot.silos.iter().map(|silo| silo.id).collect();
     if silos.len() < 2 {
@@ -135,7 +135,7 @@ pub fn parse(text: &str) -> Option<Command> {
 }
 
 fn decoder(name: &str, stream: Option<u32>) -> Option<Command> {
-    Decoder::from_name(name).map(|named| Command::Decoder { decoder: named.name().to_owned(), stream })
+    Decoder::from_text(name).map(|named| Command::Decoder { decoder: named.text(), stream })
 }
 
 #[cfg(test)]
@@ -150,6 +150,8 @@ mod tests {
             Command::Move { stream: 3, to: 2 },
             Command::Decoder { decoder: "union-find".to_owned(), stream: None },
             Command::Decoder { decoder: "lookup".to_owned(), stream: Some(3) },
+            Command::Decoder { decoder: "plugin:/opt/mine.so".to_owned(), stream: None },
+            Command::Decoder { decoder: "trusted-plugin:mine.so".to_owned(), stream: Some(3) },
             Command::Model { file: None, stream: None },
             Command::Model { file: Some("/models/today.dem".to_owned()), stream: None },
             Command::Model { file: Some("today.dem".to_owned()), stream: Some(3) },
