@@ -9,7 +9,7 @@ use super::plugin::PluginModel;
 use super::{Matcher, MatcherModel, ReadyError};
 use crate::code::Model;
 use crate::pipe::AnsweredBy;
-use crate::profile::{Decoder, DecoderKind, Limits, Predecoder, Profile, Window};
+use crate::profile::{Decoder, Limits, Predecoder, Profile, Window};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -178,14 +178,13 @@ impl Prepared {
     pub fn name(&self) -> String {
         let main = &self.all[0];
         let mut name = main.matching.name().to_owned();
-        let mut others: Vec<DecoderKind> = Vec::new();
+        let mut others: Vec<&Decoder> = Vec::new();
         for ready in &self.all[1..] {
-            let kind = ready.decoder.kind();
-            if kind == main.decoder.kind() || others.contains(&kind) {
+            if ready.decoder == main.decoder || others.contains(&&ready.decoder) {
                 continue;
             }
-            others.push(kind);
-            let is_its = |of: &&u16| self.all[usize::from(**of)].decoder.kind() == kind;
+            others.push(&ready.decoder);
+            let is_its = |of: &&u16| self.all[usize::from(**of)].decoder == ready.decoder;
             let (streams, all) = (self.by_stream.iter().filter(is_its).count(), self.by_stream.len());
             name.push_str(&format!(", {} for {streams} of {all} streams", ready.matching.name()));
         }

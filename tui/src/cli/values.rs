@@ -92,7 +92,10 @@ mod tests {
     fn decoders_are_named() {
         assert_eq!([decoder("matching"), decoder("correlated")], [Ok(Decoder::Matching), Ok(Decoder::Correlated)]);
         assert_eq!([decoder("union-find"), decoder("lookup")], [Ok(Decoder::UnionFind), Ok(Decoder::Lookup)]);
-        for text in ["", "Matching", "union_find", "correlated "] {
+        for text in ["plugin:a/b.so", "trusted-plugin:/opt/b.so"] {
+            assert_eq!(decoder(text).map(|found| found.text()), Ok(text.to_owned()));
+        }
+        for text in ["", "Matching", "union_find", "correlated ", "plugin", "plugin:"] {
             assert!(decoder(text).is_err_and(|said| said.contains("matching, correlated")), "{text}");
         }
     }

@@ -292,7 +292,20 @@ pub fn absolute_decoder(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{InputSpec, absolute};
+    use super::{InputSpec, absolute, absolute_decoder};
+
+    #[test]
+    fn only_the_path_of_a_plugin_becomes_absolute() {
+        let here = std::env::current_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
+        for (text, expected) in [
+            ("lookup", "lookup".to_owned()),
+            ("plugin:/opt/a.so", "plugin:/opt/a.so".to_owned()),
+            ("plugin:a.so", format!("plugin:{here}/a.so")),
+            ("trusted-plugin:./b/a.so", format!("trusted-plugin:{here}/b/a.so")),
+        ] {
+            assert_eq!(absolute_decoder(text), expected);
+        }
+    }
 
     #[test]
     fn only_file_names_become_absolute() {

@@ -34,8 +34,12 @@ pub fn set_host(program: OsString, arguments: Vec<OsString>) {
 
 /// What starts a process that calls [`host`].
 pub(super) fn command() -> Command {
-    // This program's own file, even where an update has replaced it.
-    let (program, arguments) = HOST.get_or_init(|| ("/proc/self/exe".into(), vec![HOST_COMMAND.into()]));
+    let (program, arguments) = HOST.get_or_init(|| {
+        // This program's own file, even where an update has replaced it.
+        let found = std::env::current_exe().ok().filter(|path| path.exists());
+        let program = found.map_or_else(|| "/proc/self/exe".into(), OsString::from);
+        (program, vec![HOST_COMMAND.into()])
+    });
     let mut command = Command::new(program);
     command.args(arguments).arg(std::process::id().to_string());
     command
