@@ -375,7 +375,7 @@ fn a_plugin_needs_a_path_and_runs_in_a_process_of_its_own_unless_it_is_trusted()
     let value = serde_json::to_value(&profile).unwrap();
     assert_eq!(serde_json::from_value::<Profile>(value).unwrap(), profile);
     profile.window = Window::Some(WindowRounds { commit_rounds: 5, buffer_rounds: 5 });
-    assert_eq!(profile.validate()[0].found, "Plugin in decoder");
+    assert_eq!(profile.validate()[0].found, "Plugin");
     profile.window = Window::None;
     profile.decoder = Decoder::Plugin { path: String::new(), config: String::new(), trusted: false, limit_us: Some(0) };
     let fields: Vec<String> = profile.validate().into_iter().map(|found| found.field).collect();
