@@ -11,6 +11,8 @@
 //! Whole shots and windows are decoded behind one contract, by matching and by other decoders.
 
 mod by_graph;
+#[expect(unsafe_code, reason = "calls into shared libraries of others, and memory that their processes map, too")]
+pub mod plugin;
 pub mod prepared;
 pub mod changes;
 pub mod window;
@@ -26,9 +28,10 @@ use crate::code::correlations::correlations;
 use crate::code::graph::{Graph, GraphError};
 use crate::code::heralds::heralds;
 use crate::pipe::Carries;
-use crate::profile::{Decoder, Predecoder, Window, WindowRounds};
+use crate::profile::{Decoder, DecoderKind, Predecoder, Window, WindowRounds};
 use blocks::{BlockedMatcher, BlockedModel};
 pub use pinwheel_matching::LookupError;
+use plugin::{PluginFault, PluginModel, PluginRefused, PluginSettings};
 use stream::{StreamedMatcher, StreamedModel};
 use window::{WindowError, WindowMatcher, WindowModel};
 
@@ -57,6 +60,9 @@ pub enum DecodeError {
     /// The matcher exceeded its own bound on work.
     #[error("the syndrome exceeds the matcher's bound on work; check the input for too many fired detectors")]
     Declined,
+    /// A plugin gave no usable answer.
+    #[error(transparent)]
+    Plugin(#[from] PluginFault),
 }
 
 /// Decodes one shot at a time. Used by one thread at a time.
@@ -77,6 +83,12 @@ pub trait Matcher: Send {
 
     /// The matcher's name in reports.
     fn name(&self) -> &'static str;
+
+    /// Gets over a panic in [`Self::decode`] by itself, without building anything on the calling thread;
+    /// `false` if it cannot, and must be built anew.
+    fn recover(&mut self) -> bool {
+        false
+    }
 }
 
 /// Why a model cannot be prepared for matching.
@@ -93,7 +105,7 @@ pub enum ReadyError {
     #[error("found decoder {decoder:?} with windows, expected whole shots; set window: None, or decoder: Matching")]
     Windows {
         /// The decoder.
-        decoder: Decoder,
+        decoder: DecoderKind,
     },
     /// A stream for a decoder that decodes none.
     #[error("found decoder UnionFind with a stream or blocks, expected Matching; set window: None or Some(..)")]
@@ -104,12 +116,18 @@ pub enum ReadyError {
          predecoder: None, or remove the tags [herald] of its detectors"
     )]
     Heralds,
+    /// A plugin as a shadow.
+    #[error("found a plugin as shadow, expected a built-in decoder: only decode workers start plugins again")]
+    ShadowPlugin,
     /// The gap to other observables cannot be found.
     #[error("confidence: {0}; set confidence: false")]
     Confidence(String),
     /// The model has no look-up table.
     #[error(transparent)]
     Lookup(#[from] LookupError),
+    /// The plugin cannot be used.
+    #[error(transparent)]
+    Plugin(#[from] PluginRefused),
 }
 
 /// A model prepared for matching; every worker builds its matcher from it.
@@ -122,6 +140,7 @@ enum Ready {
     Windows(Arc<WindowModel>),
     Stream(Arc<StreamedModel>),
     Blocks(Arc<BlockedModel>),
+    Plugin(Arc<PluginModel>),
 }
 
 impl MatcherModel {
@@ -136,7 +155,7 @@ impl MatcherModel {
         if !model.heralds.is_empty() && (window != Window::None || predecoder != Predecoder::None) {
             return Err(ReadyError::Heralds);
         }
-        match (decoder, window) {
+        match (&decoder, window) {
             (Decoder::Matching, Window::None) => Ok(Self::new(model)?),
             (Decoder::Matching, Window::Some(size)) => Self::windowed_predecoding(model, size, predecoder),
             (Decoder::Matching, Window::Stream(size)) => Self::streamed(model, size),
@@ -149,7 +168,14 @@ impl MatcherModel {
             }
             (Decoder::UnionFind, Window::Stream(_) | Window::Blocks(_)) => Err(ReadyError::Stream),
             (Decoder::Lookup, Window::None) => Self::lookup(model),
-            (Decoder::Correlated | Decoder::Lookup, _) => Err(ReadyError::Windows { decoder }),
+            (Decoder::Plugin { path, config, trusted, limit_us }, Window::None) => {
+                let (path, config) = (path.clone(), config.clone());
+                let settings = PluginSettings { path, config, trusted: *trusted, limit_us: *limit_us };
+                Ok(Self(Ready::Plugin(Arc::new(PluginModel::new(model, settings)?))))
+            }
+            (Decoder::Correlated | Decoder::Lookup | Decoder::Plugin { .. }, _) => {
+                Err(ReadyError::Windows { decoder: decoder.kind() })
+            }
         }
     }
 
@@ -252,7 +278,7 @@ impl MatcherModel {
     #[must_use]
     pub fn matcher_by_rounds(&self) -> Option<Box<dyn Matcher>> {
         match &self.0 {
-            Ready::Whole(_) => None,
+            Ready::Whole(_) | Ready::Plugin(_) => None,
             Ready::Windows(model) => Some(Box::new(WindowMatcher::by_rounds(Arc::clone(model)))),
             Ready::Stream(_) | Ready::Blocks(_) => Some(self.matcher()),
         }
@@ -266,6 +292,7 @@ impl MatcherModel {
             Ready::Windows(model) => Box::new(WindowMatcher::new(Arc::clone(model))),
             Ready::Stream(model) => Box::new(StreamedMatcher::new(Arc::clone(model))),
             Ready::Blocks(model) => Box::new(BlockedMatcher::new(Arc::clone(model))),
+            Ready::Plugin(model) => Box::new(model.matcher()),
         }
     }
 
@@ -273,7 +300,7 @@ impl MatcherModel {
     #[must_use]
     pub fn windows(&self) -> u32 {
         match &self.0 {
-            Ready::Whole(_) => 1,
+            Ready::Whole(_) | Ready::Plugin(_) => 1,
             Ready::Windows(model) => model.plan().count(),
             Ready::Stream(model) => model.parts(),
             Ready::Blocks(model) => model.tasks(),
@@ -285,7 +312,7 @@ impl MatcherModel {
     #[must_use]
     pub fn words_after_rounds(&self) -> Option<Vec<u32>> {
         match &self.0 {
-            Ready::Whole(_) => None,
+            Ready::Whole(_) | Ready::Plugin(_) => None,
             Ready::Windows(model) => Some(model.words_after_rounds()),
             Ready::Stream(model) => Some(model.words_after_rounds().to_vec()),
             Ready::Blocks(model) => Some(model.words_after_rounds().to_vec()),
@@ -313,17 +340,36 @@ impl MatcherModel {
             Ready::Windows(model) => model.bytes(),
             Ready::Stream(model) => model.bytes(),
             Ready::Blocks(model) => model.bytes(),
+            Ready::Plugin(model) => model.bytes(),
         }
     }
 
     /// The matcher's name in reports.
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         match &self.0 {
             Ready::Whole(model) => model.name(),
             Ready::Windows(model) => model.name(),
             Ready::Stream(_) => stream::NAME,
             Ready::Blocks(_) => blocks::NAME,
+            Ready::Plugin(model) => model.name(),
+        }
+    }
+
+    /// Bytes on the heap of one matcher. Builds one to measure it, unless it is a plugin's.
+    #[must_use]
+    pub fn matcher_bytes(&self) -> usize {
+        match &self.0 {
+            Ready::Plugin(model) => model.matcher_bytes(),
+            _ => self.matcher().bytes(),
+        }
+    }
+
+    /// The plugin, if it is one's.
+    pub(crate) fn plugin(&self) -> Option<&PluginModel> {
+        match &self.0 {
+            Ready::Plugin(model) => Some(model),
+            _ => None,
         }
     }
 }

@@ -34,7 +34,7 @@
 //! | | [`feed`] | sources of shots: sampler, files, streams, live senders |
 //! | | [`commit`] | order of a stream's answers, its state, and which silo may write it |
 //! | | [`dispatch`] | launches, completions, deadlines, harvest of answers |
-//! | | [`decode`] | matching, windows, the workers that run them, and other decoders or models for them |
+//! | | [`decode`] | matching, windows, plugins, the workers that run them, and other decoders or models for them |
 //! | | [`placement`] | load of the silos, and which stream should move |
 //! | | [`silo`] | one pipeline, assembled from its stages |
 //! | | [`engine`] | start, commands, drain and outcome of a run |

@@ -49,6 +49,7 @@ use args::{Args, Command};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use pinwheel_engine::board::fatal;
+use pinwheel_engine::decode::plugin;
 use pinwheel_engine::host::limit;
 use places::UserPaths;
 use refusal::{Refusal, UNUSABLE};
@@ -120,6 +121,9 @@ fn perform(args: Args) -> Result<u8, Refusal> {
         Some(Command::GpuCheck(args)) => gpu_check::gpu_check(&args),
         Some(Command::Completions(args)) => Ok(manual::completions(&args, Args::command())),
         Some(Command::Man) => Ok(manual::man(Args::command())),
+        Some(Command::PluginHost { engine }) => plugin::host(engine)
+            .map(|()| 0)
+            .map_err(|said| Refusal::Content { about: plugin::HOST_COMMAND.to_owned(), said }),
     }
 }
 

@@ -46,7 +46,7 @@ pub enum FaultCode {
 
 impl FaultCode {
     /// All codes.
-    pub const ALL: [FaultCode; 29] = [
+    pub const ALL: [FaultCode; 39] = [
         FaultCode::Answered(ErrorCode::LaunchFailed),
         FaultCode::Answered(ErrorCode::LaunchUnknown),
         FaultCode::Answered(ErrorCode::BadAddress),
@@ -64,6 +64,16 @@ impl FaultCode {
         FaultCode::Answered(ErrorCode::DroppedOldest),
         FaultCode::Answered(ErrorCode::DroppedNew),
         FaultCode::Answered(ErrorCode::SiloDied),
+        FaultCode::Answered(ErrorCode::PluginFailed),
+        FaultCode::Answered(ErrorCode::PluginArgument),
+        FaultCode::Answered(ErrorCode::PluginPanicked),
+        FaultCode::Answered(ErrorCode::PluginPoisoned),
+        FaultCode::Answered(ErrorCode::PluginNoRoom),
+        FaultCode::Answered(ErrorCode::PluginPastRoom),
+        FaultCode::Answered(ErrorCode::PluginNoMechanism),
+        FaultCode::Answered(ErrorCode::PluginUnexplained),
+        FaultCode::Answered(ErrorCode::PluginLate),
+        FaultCode::Answered(ErrorCode::PluginGone),
         FaultCode::LateCompletion,
         FaultCode::WorkerQuarantined,
         FaultCode::DeviceLost,
@@ -130,6 +140,20 @@ impl FaultCode {
             FaultCode::Answered(ErrorCode::DroppedOldest) => "oldest shot dropped for want of a slot, slot",
             FaultCode::Answered(ErrorCode::DroppedNew) => "newest shot dropped for want of a slot, slot",
             FaultCode::Answered(ErrorCode::SiloDied) => "unanswered when its silo died, slot",
+            FaultCode::Answered(ErrorCode::PluginFailed) => "plugin reported an error, slot",
+            FaultCode::Answered(ErrorCode::PluginArgument) => "plugin refused a shot as an invalid argument, slot",
+            FaultCode::Answered(ErrorCode::PluginPanicked) => "plugin panicked, slot",
+            FaultCode::Answered(ErrorCode::PluginPoisoned) => "plugin had panicked before, slot",
+            FaultCode::Answered(ErrorCode::PluginNoRoom) => {
+                "plugin asked for room for more mechanisms than there are, slot"
+            }
+            FaultCode::Answered(ErrorCode::PluginPastRoom) => "plugin wrote past the room for its answer, slot",
+            FaultCode::Answered(ErrorCode::PluginNoMechanism) => "plugin named a mechanism that does not exist, slot",
+            FaultCode::Answered(ErrorCode::PluginUnexplained) => {
+                "plugin's mechanisms do not explain the syndrome, slot"
+            }
+            FaultCode::Answered(ErrorCode::PluginLate) => "plugin missed its time limit, slot",
+            FaultCode::Answered(ErrorCode::PluginGone) => "plugin's process ended, slot",
             FaultCode::LateCompletion => "completion after the answer, worker",
             FaultCode::WorkerQuarantined => "worker quarantined, worker",
             FaultCode::DeviceLost => "device lost, launches",

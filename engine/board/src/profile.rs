@@ -38,10 +38,10 @@ pub use finding::{Finding, ProfileError};
 pub use load::{DEFAULT_NAME, ENTRIES_MAX, FILE_BYTES_MAX, Origin, ProfileEntry, check_name, list, text, usable_text};
 pub use placement::{AllHigh, Overflow, OverflowStrategy, PlaceBy, PlacementRules, TakesPart};
 pub use schema::{
-    Courtesy, Decoder, Decoders, Device, Environment, Faults, FreeWorker, Graph, HotAllocations, Input, IssueGate,
-    KeptRuns, Latency, Limits, OnHangup, Placement, Predecoder, Priority, Profile, Rate, ReadyPolicy, RoleFault,
-    Shadow, Source, SpinBudgets, SpinPolicy, StartPolicy, StreamDecoder, TaskTrace, Theme, ThreadSpec, Threads, Window,
-    WindowOverflow, WindowRounds,
+    Courtesy, Decoder, DecoderKind, Decoders, Device, Environment, Faults, FreeWorker, Graph, HotAllocations, Input,
+    IssueGate, KeptRuns, Latency, Limits, OnHangup, Placement, Predecoder, Priority, Profile, Rate, ReadyPolicy,
+    RoleFault, Shadow, Source, SpinBudgets, SpinPolicy, StartPolicy, StreamDecoder, TaskTrace, Theme, ThreadSpec,
+    Threads, Window, WindowOverflow, WindowRounds,
 };
 pub use silos::{SILOS_MAX, Silos};
 pub use weights::Weights;

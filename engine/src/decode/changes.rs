@@ -197,6 +197,8 @@ struct State {
     feeds: Vec<FeedPlace>,
     /// Counters of the input's health at zero, by the models' numbers, while a feed waits for some.
     fresh: BTreeMap<u16, InputHealth>,
+    /// Where the processes of plugins run; empty: anywhere.
+    plugin_cores: Vec<u32>,
 }
 
 /// Changes of decoders and models; a clone refers to the same run.
@@ -230,6 +232,7 @@ impl DecoderChanges {
             places: Vec::new(),
             feeds: Vec::new(),
             fresh: BTreeMap::new(),
+            plugin_cores: Vec::new(),
         };
         #[expect(clippy::disallowed_types, reason = "cold: shared by the engine's cold threads")]
         let state = Arc::new(Mutex::new(state));
@@ -260,6 +263,13 @@ impl DecoderChanges {
         let streams = streams.iter().map(|stream| (*stream, 0)).collect();
         self.lock().feeds.push(FeedPlace { streams, sender, returns, is_under_way: false, epoch: FIRST_EPOCH });
         HealthChanges { fresh, returns: gives }
+    }
+
+    /// Has the processes of plugins run on these cores, those of later changes too.
+    pub fn confine_plugins(&self, cores: &[u32]) {
+        let mut state = self.lock();
+        state.plugin_cores = cores.to_vec();
+        state.prepared.confine_plugins(cores);
     }
 
     /// The error models in force.
@@ -399,12 +409,13 @@ impl DecoderChanges {
         if change.is_some() && profile.predecoder != Predecoder::None {
             return Err(ChangeRefused::Predecoder);
         }
-        let (in_force, workers) = {
+        let (in_force, workers, plugin_cores) = {
             let state = self.lock();
-            (state.prepared.clone(), state.places.len())
+            (state.prepared.clone(), state.places.len(), state.plugin_cores.clone())
         };
         let ready: Vec<&Prepared> = ready.into_iter().chain([&in_force]).collect();
         let prepared = Prepared::of(models, profile, &ready)?;
+        prepared.confine_plugins(&plugin_cores);
         let built = (0..workers).map(|_| matchers(&prepared)).collect();
         let models = change.map(|new| ModelChange { models: models.clone(), new });
         Ok(Change { prepared, models, built, after })

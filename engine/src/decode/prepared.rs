@@ -5,10 +5,11 @@
 //! Bounds: one matcher for each decoder and model that a stream has. A shot finds its matcher by its
 //! stream's number; where one serves all streams, by one comparison.
 
+use super::plugin::PluginModel;
 use super::{Matcher, MatcherModel, ReadyError};
 use crate::code::Model;
 use crate::pipe::AnsweredBy;
-use crate::profile::{Decoder, Predecoder, Profile, Window};
+use crate::profile::{Decoder, Limits, Predecoder, Profile, Window};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -88,8 +89,8 @@ impl Prepared {
     /// If `profile` or `models` name a stream that the profile does not have.
     pub fn of(models: &Models, profile: &Profile, ready: &[&Prepared]) -> Result<Prepared, ReadyError> {
         let mut all: Vec<Ready> = Vec::new();
-        let mut place = |decoder: Decoder, of: &NumberedModel| -> Result<u16, ReadyError> {
-            let is_it = |ready: &&Ready| (ready.decoder, ready.model) == (decoder, of.number);
+        let mut place = |decoder: &Decoder, of: &NumberedModel| -> Result<u16, ReadyError> {
+            let is_it = |ready: &&Ready| (&ready.decoder, ready.model) == (decoder, of.number);
             if let Some(at) = all.iter().position(|ready| is_it(&ready)) {
                 return Ok(at as u16);
             }
@@ -97,19 +98,20 @@ impl Prepared {
             let matching = match known {
                 Some(known) => known.matching.clone(),
                 None => {
+                    let decoder = with_limit(decoder.clone(), &profile.limits);
                     let plain = MatcherModel::of(&of.model, decoder, profile.predecoder, profile.window)?;
                     if profile.confidence { plain.with_confidence(&of.model)? } else { plain }
                 }
             };
-            all.push(Ready { decoder, model: of.number, matching });
+            all.push(Ready { decoder: decoder.clone(), model: of.number, matching });
             Ok((all.len() - 1) as u16)
         };
-        place(profile.decoder, &models.main)?;
+        place(&profile.decoder, &models.main)?;
         let mut by_stream = vec![0; profile.input.streams as usize];
-        let named = profile.streams.iter().map(|named| (named.stream, named.decoder));
-        let of_models = models.streams.keys().map(|stream| (*stream, profile.decoder));
+        let named = profile.streams.iter().map(|named| (named.stream, &named.decoder));
+        let of_models = models.streams.keys().map(|stream| (*stream, &profile.decoder));
         // A stream with a decoder of its own has it with its model, too.
-        let each: BTreeMap<u32, Decoder> = of_models.chain(named).collect();
+        let each: BTreeMap<u32, &Decoder> = of_models.chain(named).collect();
         for (stream, decoder) in each {
             by_stream[stream as usize] = place(decoder, models.at(stream))?;
         }
@@ -128,7 +130,7 @@ impl Prepared {
         predecoder: Predecoder,
         window: Window,
     ) -> Result<Prepared, ReadyError> {
-        Ok(Prepared::just(decoder, MatcherModel::of(model, decoder, predecoder, window)?))
+        Ok(Prepared::just(decoder.clone(), MatcherModel::of(model, decoder, predecoder, window)?))
     }
 
     /// One decoder of all streams, whose model is prepared.
@@ -147,7 +149,7 @@ impl Prepared {
     #[must_use]
     pub fn matchers(&self, epoch: u64) -> Matchers {
         let mut all = self.all.iter().map(|Ready { decoder, model, matching }| {
-            let (by, matcher) = (AnsweredBy::new(*decoder, *model), matching.matcher());
+            let (by, matcher) = (AnsweredBy::new(decoder.kind(), *model), matching.matcher());
             MatcherOf { matcher, by, matching: matching.clone() }
         });
         let main = all.next().expect("there is a decoder of the streams that are not named");
@@ -155,11 +157,26 @@ impl Prepared {
     }
 
     /// Bytes of the matchers on the heap: those that all workers share, and those of each worker.
-    /// Builds matchers to measure them.
+    /// Builds matchers to measure them, but none of plugins.
     #[must_use]
     pub fn bytes(&self) -> (usize, usize) {
         let shared = self.all.iter().map(|ready| ready.matching.bytes()).sum();
-        (shared, self.all.iter().map(|ready| ready.matching.matcher().bytes()).sum())
+        (shared, self.all.iter().map(|ready| ready.matching.matcher_bytes()).sum())
+    }
+
+    /// Has the processes of plugins run on these cores only.
+    pub fn confine_plugins(&self, cores: &[u32]) {
+        self.plugins().for_each(|plugin| plugin.confine(cores));
+    }
+
+    /// Whether a plugin decodes on the threads of decode workers.
+    #[must_use]
+    pub fn has_trusted_plugin(&self) -> bool {
+        self.plugins().any(PluginModel::is_trusted)
+    }
+
+    fn plugins(&self) -> impl Iterator<Item = &PluginModel> {
+        self.all.iter().filter_map(|ready| ready.matching.plugin())
     }
 
     /// Names of the decoders, as reports show them.
@@ -167,18 +184,27 @@ impl Prepared {
     pub fn name(&self) -> String {
         let main = &self.all[0];
         let mut name = main.matching.name().to_owned();
-        let mut others: Vec<Decoder> = Vec::new();
+        let mut others: Vec<&Decoder> = Vec::new();
         for ready in &self.all[1..] {
-            if ready.decoder == main.decoder || others.contains(&ready.decoder) {
+            if ready.decoder == main.decoder || others.contains(&&ready.decoder) {
                 continue;
             }
-            others.push(ready.decoder);
+            others.push(&ready.decoder);
             let is_its = |of: &&u16| self.all[usize::from(**of)].decoder == ready.decoder;
             let (streams, all) = (self.by_stream.iter().filter(is_its).count(), self.by_stream.len());
             name.push_str(&format!(", {} for {streams} of {all} streams", ready.matching.name()));
         }
         name
     }
+}
+
+/// `decoder` with the time limit that a plugin gets if its profile names none: the total deadline of a shot,
+/// but no time in which a thread would count as stalled.
+fn with_limit(mut decoder: Decoder, limits: &Limits) -> Decoder {
+    if let Decoder::Plugin { limit_us: limit_us @ None, .. } = &mut decoder {
+        *limit_us = Some(limits.shot_deadline_us.min(limits.heartbeat_ms * 1_000 / 2));
+    }
+    decoder
 }
 
 /// One worker's matcher of one decoder and model.
@@ -222,6 +248,8 @@ impl Matchers {
     /// Rebuilds the matcher for shots of `stream`.
     pub(super) fn renew(&mut self, stream: u32) {
         let found = self.at(stream);
-        found.matcher = found.matching.matcher();
+        if !found.matcher.recover() {
+            found.matcher = found.matching.matcher();
+        }
     }
 }

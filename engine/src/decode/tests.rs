@@ -107,11 +107,12 @@ fn decoders_without_windows_or_streams_refuse_them_in_a_sentence() {
     };
     for decoder in [Decoder::Correlated, Decoder::Lookup] {
         for window in [Window::Some(size), Window::Stream(size)] {
-            assert_eq!(refused(decoder, window), ReadyError::Windows { decoder });
+            let kind = decoder.kind();
+            assert_eq!(refused(decoder.clone(), window), ReadyError::Windows { decoder: kind });
         }
     }
     assert_eq!(refused(Decoder::UnionFind, Window::Stream(size)), ReadyError::Stream);
-    let said = ReadyError::Windows { decoder: Decoder::Lookup }.to_string();
+    let said = ReadyError::Windows { decoder: DecoderKind::Lookup }.to_string();
     assert!(said.starts_with("found decoder Lookup with windows"), "{said}");
 }
 
@@ -291,7 +292,7 @@ fn the_gap_is_the_weight_of_the_best_explanation_with_other_observables_less_tha
         least
     };
     for decoder in [Decoder::Matching, Decoder::Lookup, Decoder::Correlated] {
-        let plain = MatcherModel::of(&model, decoder, Predecoder::None, Window::None).unwrap();
+        let plain = MatcherModel::of(&model, decoder.clone(), Predecoder::None, Window::None).unwrap();
         assert_eq!(plain.matcher().decode(&[0], &mut [0]).unwrap().gap, None, "not asked for");
         let mut matcher = plain.with_confidence(&model).unwrap().matcher();
         for syndrome in 0..16 {

@@ -12,6 +12,7 @@
 //! worker's matcher by number, and nothing would keep two threads from using the same one. The role
 //! owns matcher and worker and lends both to a body for one call.
 
+use super::DecodeError;
 use super::changes::WorkerChanges;
 use super::prepared::Matchers;
 use super::window_tasks::WindowBench;
@@ -393,7 +394,7 @@ impl Bench {
         assert!(!panics, "injected");
         self.predecode(shot.is_raw, rough);
         let (matcher, by) = self.matchers.of(shot.stream);
-        let decoded = matcher.decode(rough.syndrome, &mut self.observables).map_err(|_| ErrorCode::Unmatchable)?;
+        let decoded = matcher.decode(rough.syndrome, &mut self.observables).map_err(error_code)?;
         for (observable, flip) in self.observables.iter_mut().zip(&*rough.flips) {
             *observable ^= flip;
         }
@@ -420,6 +421,14 @@ impl Bench {
 
     fn block(&self) -> &DecodeBlock {
         self.parts.pipe.board.decode(self.parts.pipe.silo, self.parts.index)
+    }
+}
+
+/// The error word of a shot that could not be decoded.
+fn error_code(error: DecodeError) -> ErrorCode {
+    match error {
+        DecodeError::Plugin(fault) => fault.code(),
+        DecodeError::Unmatchable | DecodeError::Declined => ErrorCode::Unmatchable,
     }
 }
 

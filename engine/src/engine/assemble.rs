@@ -72,6 +72,10 @@ pub(super) const BUILD_LIMIT: Duration = Duration::from_secs(30);
 const DISMISS_LIMIT: Duration = Duration::from_secs(2);
 const DISMISS_LOOK: Duration = Duration::from_millis(1);
 
+/// What the operator should know where a plugin is trusted.
+const TRUSTED_PLUGIN: &str = "a plugin decodes on the threads of the decode workers: what it allocates, locks or waits for \
+                              delays shots, and no counter shows it";
+
 pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     hot::install_hook();
     let host = HostFacts::read()?;
@@ -89,6 +93,10 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     limits::check(&plan, Board::bytes_of(shape(&config.profile, &plan)) as u64)?;
     let mut notes: Vec<String> = config.notes.iter().cloned().chain(device_notes).chain(notes).collect();
     let common = common(&config.profile, &plan, decoding, &clock, &mut notes)?;
+    common.decoders.confine_plugins(&plan.cold_cores);
+    if common.decoders.in_force().has_trusted_plugin() {
+        notes.push(TRUSTED_PLUGIN.to_owned());
+    }
     let Common { board, settings, moves, .. } = common.clone();
     let shadow = config.profile.shadow.as_ref().map(|shadow| ReadyShadow::of(shadow, &common.decoders)).transpose()?;
     let LaidOut { mut silos, fills, supervisor } = lay_out(&config, &plan, contexts, &device_name, &common)?;

@@ -217,7 +217,7 @@ pub enum Refused {
     #[error("{0}")]
     Model(String),
     /// There is no decoder of this name.
-    #[error("there is no decoder {found:?}; name matching, correlated, union-find or lookup")]
+    #[error("there is no decoder {found:?}; name matching, correlated, union-find, lookup or plugin:PATH")]
     NoDecoder {
         /// The name given.
         found: String,
@@ -359,7 +359,7 @@ impl Executor {
     /// Prepares the shadow that `command` asks for; `None` if it asks for none.
     fn ready_shadow(&self, command: &Command) -> Result<Option<(Shadow, ReadyShadow)>, Refused> {
         let Command::Shadow { decoder, one_in, model } = command else { return Ok(None) };
-        let found = Decoder::from_name(decoder);
+        let found = Decoder::from_text(decoder);
         let decoder = found.ok_or_else(|| Refused::NoDecoder { found: decoder.clone() })?;
         let shadow = Shadow { decoder, one_in: *one_in, model: model.clone() };
         let decoders = self.steering.lock().decoders().1;
@@ -372,7 +372,7 @@ impl Executor {
     fn prepared(&self, command: &Command, loaded: Option<&Profile>) -> Result<Option<(Profile, Change)>, Refused> {
         let other = match (command, loaded) {
             (Command::Decoder { decoder, stream }, _) => {
-                let found = Decoder::from_name(decoder);
+                let found = Decoder::from_text(decoder);
                 let named = found.ok_or_else(|| Refused::NoDecoder { found: decoder.clone() })?;
                 Some(self.steering.lock().with_decoder(named, *stream))
             }

@@ -253,7 +253,7 @@ impl Done {
     /// Shots are given to this shadow.
     pub(super) fn shadow(shadow: Option<&Shadow>) -> Done {
         Done::Shadow {
-            decoder: shadow.map(|shadow| shadow.decoder.name().to_owned()),
+            decoder: shadow.map(|shadow| shadow.decoder.text()),
             one_in: shadow.map(|shadow| shadow.one_in),
             model: shadow.and_then(|shadow| shadow.model.clone()),
         }

@@ -16,7 +16,7 @@ use crate::decode::prepared::Models;
 use crate::decode::{Matcher, MatcherModel, ReadyError};
 use crate::dispatch::sampled::{AnswerSampleReader, SampledShot};
 use crate::host::pin;
-use crate::profile::{Decoder, Predecoder, SHADOW_ONE_IN, Shadow, Window};
+use crate::profile::{Decoder, DecoderKind, Predecoder, SHADOW_ONE_IN, Shadow, Window};
 use crate::record::{Disagreement, Disagreements, KeptAnswer};
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use std::collections::BTreeMap;
@@ -69,6 +69,9 @@ pub(super) struct ReadyShadow {
 const OWN: u16 = u16::MAX;
 
 fn ready_for(model: &Model, decoder: Decoder) -> Result<MatcherModel, ReadyError> {
+    if let Decoder::Plugin { .. } = decoder {
+        return Err(ReadyError::ShadowPlugin);
+    }
     MatcherModel::of(model, decoder, Predecoder::None, Window::None)
 }
 
@@ -87,15 +90,15 @@ impl ReadyShadow {
         match &own {
             Some(named) => {
                 decoders.check_width(named)?;
-                ready.insert(OWN, ready_for(&named.model, *decoder)?);
+                ready.insert(OWN, ready_for(&named.model, decoder.clone())?);
             }
             None => {
                 for of in decoders.models_in_force().all() {
-                    ready.insert(of.number, ready_for(&of.model, *decoder)?);
+                    ready.insert(of.number, ready_for(&of.model, decoder.clone())?);
                 }
             }
         }
-        Ok(ReadyShadow { decoder: *decoder, one_in: *one_in, own, ready })
+        Ok(ReadyShadow { decoder: decoder.clone(), one_in: *one_in, own, ready })
     }
 }
 
@@ -236,7 +239,7 @@ impl Comparison {
         let (sampled, left_out) = self.board.shadow_samples();
         board::set(&block.sampled_before, sampled);
         board::set(&block.left_out_before, left_out);
-        board::set(&block.decoder, decoder as u64);
+        board::set(&block.decoder, decoder.kind() as u64);
         board::set(&block.one_in, one_in.into());
         block.model.write(own.as_ref().map_or("", |own| &own.name));
         board::set(&block.began, now.0.max(1));
@@ -280,7 +283,7 @@ impl Comparison {
         if shot.error != 0 {
             return board::add(&block.path_errors, 1);
         }
-        let decoder = on.decoder;
+        let decoder = on.decoder.kind();
         let Some(found) = on.matcher(shot.by.model(), &self.decoders) else {
             return board::add(&block.other_model, 1);
         };
@@ -312,7 +315,7 @@ impl Comparison {
     }
 
     /// Counts a shot with two answers, and keeps it.
-    fn disagree(&mut self, shot: &SampledShot<'_>, (decoder, hash): (Decoder, u64), observables: &[u64], ns: u64) {
+    fn disagree(&mut self, shot: &SampledShot<'_>, (decoder, hash): (DecoderKind, u64), observables: &[u64], ns: u64) {
         let block = self.board.shadow();
         let on_path = shot.by.decoder();
         board::add(&block.disagreements, 1);
@@ -324,7 +327,7 @@ impl Comparison {
             sequence: shot.sent_as,
             detectors: shot.detectors,
             truth: shot.truth,
-            path: KeptAnswer { decoder: on_path.map_or("", Decoder::name), model, observables: shot.observables },
+            path: KeptAnswer { decoder: on_path.map_or("", DecoderKind::name), model, observables: shot.observables },
             latency_ns: shot.latency_ns,
             shadow: KeptAnswer { decoder: decoder.name(), model: hash, observables },
             decode_ns: ns,
@@ -372,7 +375,7 @@ impl On {
                 Some(ready) => Some(ready),
                 None => {
                     let of = self.models.all().find(|of| of.number == number)?;
-                    ready_for(&of.model, self.decoder).ok()
+                    ready_for(&of.model, self.decoder.clone()).ok()
                 }
             };
             let known = || decoders.known(number).map_or(0, |known| known.hash);

@@ -1,6 +1,6 @@
 //! An answer from harvest, for the answer sink and for the source of the shot; and what gave it.
 
-use crate::profile::Decoder;
+use crate::profile::DecoderKind;
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use pinwheel_edge::slot::table::ReplyTo;
 use pinwheel_edge::slot::word::{BY_BITS, ErrorCode};
@@ -28,7 +28,7 @@ const GAP_DB_MAX: u8 = u8::MAX - 1;
 impl AnsweredBy {
     /// This decoder by the model of this number.
     #[must_use]
-    pub const fn new(decoder: Decoder, model: u16) -> AnsweredBy {
+    pub const fn new(decoder: DecoderKind, model: u16) -> AnsweredBy {
         assert!((model as usize) < MODELS_MAX);
         AnsweredBy((model as u32) << DECODER_BITS | (decoder as u32 + 1))
     }
@@ -62,9 +62,9 @@ impl AnsweredBy {
 
     /// The decoder; `None`: no decoder gave the answer.
     #[must_use]
-    pub fn decoder(self) -> Option<Decoder> {
+    pub fn decoder(self) -> Option<DecoderKind> {
         let number = self.0 & ((1 << DECODER_BITS) - 1);
-        Decoder::ALL.get((number as usize).checked_sub(1)?).copied()
+        DecoderKind::ALL.get((number as usize).checked_sub(1)?).copied()
     }
 }
 
@@ -92,11 +92,11 @@ pub struct Answer {
 #[cfg(test)]
 mod tests {
     use super::{AnsweredBy, GAP_DB_MAX, MODELS_MAX};
-    use crate::profile::Decoder;
+    use crate::profile::DecoderKind;
 
     #[test]
     fn decoder_model_and_gap_travel_together() {
-        let by = AnsweredBy::new(Decoder::Lookup, MODELS_MAX as u16 - 1);
+        let by = AnsweredBy::new(DecoderKind::Lookup, MODELS_MAX as u16 - 1);
         assert_eq!((by.gap_db(), by.with_gap(None)), (None, by));
         // Ten decibels are ten times as likely.
         for (nats, db) in
@@ -104,7 +104,7 @@ mod tests {
         {
             let told = by.with_gap(Some(nats + 1e-9));
             assert_eq!((told.gap_db(), told.origin()), (Some(db), by), "{nats}");
-            assert_eq!((told.model(), told.decoder()), (MODELS_MAX as u16 - 1, Some(Decoder::Lookup)));
+            assert_eq!((told.model(), told.decoder()), (MODELS_MAX as u16 - 1, Some(DecoderKind::Lookup)));
         }
     }
 }

@@ -10,7 +10,7 @@ use pinwheel_engine::code::{Model, ShotSet};
 use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::engine::{Command, EndedBy, Engine, Input, Outcome, SiloCommand};
 use pinwheel_engine::profile::{
-    Decoder, Decoders, FreeWorker, Predecoder, Profile, Rate, Silos, StreamDecoder, Window, WindowRounds,
+    Decoder, DecoderKind, Decoders, FreeWorker, Predecoder, Profile, Rate, Silos, StreamDecoder, Window, WindowRounds,
 };
 use pinwheel_engine::roles::SiloState;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Answers of each decoder to each shot.
-type Answers = [Vec<Vec<u64>>; Decoder::ALL.len()];
+type Answers = [Vec<Vec<u64>>; Decoder::BUILT_IN.len()];
 
 /// A set of shots, and what each decoder by itself answers to each of them.
 struct Known {
@@ -57,7 +57,7 @@ impl Known {
 
     /// Adds what each decoder answers by `model`.
     fn learn(&mut self, model: &Model) -> &Answers {
-        let by = Decoder::ALL.map(|decoder| {
+        let by = Decoder::BUILT_IN.map(|decoder| {
             let prepared = MatcherModel::of(model, decoder, Predecoder::None, Window::None).unwrap();
             let mut matcher = prepared.matcher();
             let decode = |shot: &[u64]| {
@@ -94,7 +94,7 @@ impl Known {
                 continue;
             }
             let (name, hash) = (answer["decoder"].as_str().unwrap(), answer["model"].as_str().unwrap());
-            let decoder = Decoder::from_name(name).unwrap();
+            let decoder = DecoderKind::from_name(name).unwrap();
             let index = (number("seq") * streams + number("stream")) % self.shots.len() as u64;
             let mut found = vec![0; self.model.observable_words()];
             for bit in answer["observables"].as_array().unwrap() {
@@ -116,7 +116,7 @@ fn acknowledged(now: &Snapshot) -> bool {
 }
 
 fn ask(engine: &Engine, decoder: Decoder, stream: Option<u32>) -> Result<(), String> {
-    let command = Command::Decoder { decoder: decoder.name().to_owned(), stream };
+    let command = Command::Decoder { decoder: decoder.text(), stream };
     execute(engine, command).map(drop).map_err(|refused| refused.to_string())
 }
 
@@ -150,7 +150,7 @@ fn command(what: Changed, number: usize, drifted: &Path) -> Command {
     let file = Some(drifted.display().to_string());
     match what {
         Changed::Decoders => {
-            Command::Decoder { decoder: Decoder::ALL[number % Decoder::ALL.len()].name().to_owned(), stream }
+            Command::Decoder { decoder: Decoder::BUILT_IN[number % Decoder::BUILT_IN.len()].text(), stream }
         }
         // The first change is of the model; what it replaced comes back by each second one.
         Changed::Models if number % 2 == 1 => Command::Model { file: None, stream: None },
@@ -295,7 +295,7 @@ fn a_profile_switch_changes_the_decoders_and_a_limited_one_gives_them_back() {
     let now = until(&engine, "acknowledgements", acknowledged);
     assert_eq!((now.engine.decoder_epoch_requested, now.engine.profile.as_str()), (2, "other"));
     assert_eq!(now.engine.decoder, "union-find, lookup for 1 of 4 streams");
-    assert_eq!((engine.profile().decoder, &engine.profile().streams), (Decoder::UnionFind, &next.streams));
+    assert_eq!((engine.profile().decoder.clone(), &engine.profile().streams), (Decoder::UnionFind, &next.streams));
     let lent = Command::profile("lent", &Profile { decoder: Decoder::Correlated, ..first.clone() }, LENT).unwrap();
     execute(&engine, lent).unwrap();
     assert_eq!(engine.snapshot().engine.decoder, "correlated sparse-blossom");
@@ -331,18 +331,22 @@ fn a_decoder_that_cannot_be_used_is_refused_and_the_one_before_stays() {
     refused("lookup", None, "a look-up table of this model takes 2^");
     refused("lookup", Some(1), "choose another decoder");
     refused("union-find", Some(4), "there is no stream 4; name one from 0 to 3");
-    refused("guess", None, "there is no decoder \"guess\"; name matching, correlated, union-find or lookup");
+    refused(
+        "guess",
+        None,
+        "there is no decoder \"guess\"; name matching, correlated, union-find, lookup or plugin:PATH",
+    );
     let other = Profile { decoder: Decoder::Lookup, ..profile.clone() };
     let said = execute(&engine, Command::profile("other", &other, None).unwrap()).map(drop);
     assert!(said.is_err_and(|refused| refused.to_string().contains("a look-up table")));
     let now = engine.snapshot();
     assert_eq!((now.engine.decoder_epoch_requested, now.engine.decoder.as_str()), (1, "sparse-blossom"));
-    assert_eq!((now.engine.profile.as_str(), engine.profile().decoder), ("test", Decoder::Matching));
+    assert_eq!((now.engine.profile.as_str(), engine.profile().decoder.clone()), ("test", Decoder::Matching));
     engine.request_drain();
     let outcome = end(engine);
     assert_nothing_lost(&outcome);
     let all = DecoderShots::sum(outcome.snapshot.streams.iter().flat_map(|stream| &stream.decoders));
-    assert_eq!(all.iter().map(|row| row.decoder).collect::<Vec<_>>(), [Decoder::Matching]);
+    assert_eq!(all.iter().map(|row| row.decoder).collect::<Vec<_>>(), [DecoderKind::Matching]);
 }
 
 #[test]
@@ -358,12 +362,19 @@ fn windows_keep_their_decoder() {
     // A profile of whole shots brings its spin policy all the same; its decoder comes at a restart.
     let (other, _) = Profile::load("shared", None).unwrap();
     switch(&engine, "shared", &Profile { decoder: Decoder::Correlated, ..other });
-    assert_eq!((engine.snapshot().engine.decoder_epoch_requested, engine.profile().decoder), (1, Decoder::Matching));
+    assert_eq!(
+        (engine.snapshot().engine.decoder_epoch_requested, engine.profile().decoder.clone()),
+        (1, Decoder::Matching)
+    );
     engine.request_drain();
     let outcome = end(engine);
     assert_nothing_lost(&outcome);
     let all = DecoderShots::sum(outcome.snapshot.streams.iter().flat_map(|stream| &stream.decoders));
-    assert_eq!(all.iter().map(|row| row.decoder).collect::<Vec<_>>(), [Decoder::Matching], "windows name theirs, too");
+    assert_eq!(
+        all.iter().map(|row| row.decoder).collect::<Vec<_>>(),
+        [DecoderKind::Matching],
+        "windows name theirs, too"
+    );
 }
 
 #[test]

@@ -45,6 +45,7 @@ mod moves;
 mod neighbours;
 mod overflow;
 mod panics;
+mod plugins;
 mod priorities;
 mod recorded;
 #[expect(unsafe_code, reason = "sets the variable that moves boards, behind the lock")]

@@ -24,7 +24,7 @@ fn forty_thousand_shots_of_d5_call_no_allocator_on_any_hot_thread() {
     let _alone = alone();
     let (matching, none) = (Decoder::Matching, Predecoder::None);
     let others = [(Decoder::Correlated, none), (Decoder::UnionFind, none)];
-    for (decoder, predecoder) in [(matching, none), (matching, Predecoder::Local)].into_iter().chain(others) {
+    for (decoder, predecoder) in [(matching.clone(), none), (matching, Predecoder::Local)].into_iter().chain(others) {
         let mut profile = profile();
         (profile.decoder, profile.predecoder) = (decoder, predecoder);
         let outcome = run(config(&profile, surface_d5(), Some(40_000)));

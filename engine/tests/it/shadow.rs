@@ -7,7 +7,7 @@ use pinwheel_engine::code::{Format, Layout, Model, ShotSet, bundled_named};
 use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::dispatch::sampled::is_sampled;
 use pinwheel_engine::engine::{Command, Engine, Input, Outcome};
-use pinwheel_engine::profile::{Decoder, Predecoder, Rate, Shadow, Silos, Window, WindowRounds};
+use pinwheel_engine::profile::{Decoder, DecoderKind, Predecoder, Rate, Shadow, Silos, Window, WindowRounds};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -68,7 +68,10 @@ fn the_shadow_gets_the_chosen_shots_answers_as_its_decoder_and_keeps_disagreemen
         let found = outcome.snapshot.shadow.clone().unwrap();
         all_counted(&found);
         assert!(
-            found.is_on && found.decoder == Some(Decoder::UnionFind) && found.one_in == 2 && found.trouble.is_none()
+            found.is_on
+                && found.decoder == Some(DecoderKind::UnionFind)
+                && found.one_in == 2
+                && found.trouble.is_none()
         );
         // On a machine that stands still some may be left out; all others are the chosen ones.
         let chosen = |index: u64| is_sampled((index % STREAMS) as u32, index / STREAMS, u64::MAX / 2);
@@ -153,12 +156,14 @@ fn a_shadow_begins_follows_models_changes_and_ends_while_shots_are_decoded() {
         let said = execute(&engine, refused).unwrap_err().to_string();
         assert!(said.contains(why) && !said.contains('\n'), "{said}");
     }
-    assert!(engine.snapshot().shadow.is_some_and(|shadow| shadow.is_on && shadow.decoder == Some(Decoder::Matching)));
+    assert!(
+        engine.snapshot().shadow.is_some_and(|shadow| shadow.is_on && shadow.decoder == Some(DecoderKind::Matching))
+    );
     // By a model of its own, and another decoder: counted anew.
     execute(&engine, command("union-find", 1, Some(&file))).unwrap();
     let now = until(&engine, "the other shadow", |now| {
         let shadow = now.shadow.as_ref();
-        shadow.is_some_and(|shadow| shadow.decoder == Some(Decoder::UnionFind) && shadow.disagreements > 20)
+        shadow.is_some_and(|shadow| shadow.decoder == Some(DecoderKind::UnionFind) && shadow.disagreements > 20)
     });
     let now = now.shadow.unwrap();
     assert_eq!((now.one_in, now.other_model, now.model), (1, 0, Some(file.display().to_string())));

@@ -17,7 +17,7 @@ fn folder() -> PathBuf {
 }
 
 /// Whether `program` is there; a test that needs it says so and is over where it is not.
-fn has(program: &str) -> bool {
+pub(crate) fn has(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
         eprintln!("skipped: no {program} on this machine");

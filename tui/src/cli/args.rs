@@ -60,6 +60,12 @@ pub enum Command {
     Completions(super::manual::CompletionsArgs),
     /// Write the manual page to standard output
     Man,
+    /// Be the process of a decoder plugin; an engine starts it
+    #[command(hide = true)]
+    PluginHost {
+        /// Process number of the engine
+        engine: i32,
+    },
 }
 
 #[cfg(test)]

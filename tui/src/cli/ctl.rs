@@ -11,7 +11,7 @@ use super::refusal::Refusal;
 use super::say::{self, written};
 use super::values::{ShadowWanted, decoder, duration, rate_or_max, shadow_wanted};
 use crate::source::attach::line::Wire;
-use crate::source::attach::{absolute, absolute_model};
+use crate::source::attach::{absolute, absolute_decoder, absolute_model};
 use clap::{Args as ClapArgs, Subcommand};
 use pinwheel_engine::board::follow::Follow;
 use pinwheel_engine::board::{self, OwnerState, Phase};
@@ -70,7 +70,7 @@ pub enum Verb {
     /// shots. A decoder that cannot decode the model is refused, and the one before stays
     Decoder {
         /// The decoder
-        #[arg(value_name = "matching|correlated|union-find|lookup", value_parser = decoder)]
+        #[arg(value_name = "matching|correlated|union-find|lookup|plugin:PATH", value_parser = decoder)]
         decoder: Decoder,
         /// Only for this stream [default: all streams]
         #[arg(long, value_name = "N")]
@@ -288,12 +288,14 @@ fn command_of(verb: &Verb) -> Result<Command, Refusal> {
         Verb::Pause => Command::Pause,
         Verb::Resume => Command::Resume,
         Verb::Rate { hz } => Command::Rate { hz: Some(*hz).filter(|hz| hz.is_finite()) },
-        Verb::Decoder { decoder, stream } => Command::Decoder { decoder: decoder.name().to_owned(), stream: *stream },
+        Verb::Decoder { decoder, stream } => {
+            Command::Decoder { decoder: absolute_decoder(&decoder.text()), stream: *stream }
+        }
         Verb::Model { file, stream, .. } => {
             Command::Model { file: file.as_deref().map(absolute_model), stream: *stream }
         }
         Verb::Shadow { wanted: ShadowWanted::By(decoder), one_in, model } => Command::Shadow {
-            decoder: decoder.name().to_owned(),
+            decoder: decoder.text(),
             one_in: one_in.unwrap_or(SHADOW_ONE_IN_DEFAULT),
             model: model.as_deref().map(absolute_model),
         },

@@ -274,8 +274,8 @@ fn apply_options(args: &RunArgs, profile: &mut Profile) -> Result<(), Refusal> {
         })?);
     }
     profile.input.watch_drift |= args.watch_drift;
-    if let Some(decoder) = args.decoder {
-        profile.decoder = decoder;
+    if let Some(decoder) = &args.decoder {
+        profile.decoder.clone_from(decoder);
     }
     profile.confidence |= args.confidence || args.abstain_below.is_some();
     profile.abstain_below = args.abstain_below.or(profile.abstain_below);

@@ -56,14 +56,14 @@ pub fn rate_or_max(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Parses `matching`, `correlated`, `union-find` or `lookup`.
+/// Parses `matching`, `correlated`, `union-find`, `lookup`, `plugin:PATH` or `trusted-plugin:PATH`.
 pub fn decoder(text: &str) -> Result<Decoder, String> {
-    let found = Decoder::from_name(text);
-    found.ok_or_else(|| "expected matching, correlated, union-find or lookup".to_owned())
+    let found = Decoder::from_text(text);
+    found.ok_or_else(|| "expected matching, correlated, union-find, lookup or plugin:PATH".to_owned())
 }
 
 /// What a shadow is to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShadowWanted {
     Off,
     By(Decoder),
@@ -114,7 +114,10 @@ mod tests {
     fn decoders_are_named() {
         assert_eq!([decoder("matching"), decoder("correlated")], [Ok(Decoder::Matching), Ok(Decoder::Correlated)]);
         assert_eq!([decoder("union-find"), decoder("lookup")], [Ok(Decoder::UnionFind), Ok(Decoder::Lookup)]);
-        for text in ["", "Matching", "union_find", "correlated "] {
+        for text in ["plugin:a/b.so", "trusted-plugin:/opt/b.so"] {
+            assert_eq!(decoder(text).map(|found| found.text()), Ok(text.to_owned()));
+        }
+        for text in ["", "Matching", "union_find", "correlated ", "plugin", "plugin:"] {
             assert!(decoder(text).is_err_and(|said| said.contains("matching, correlated")), "{text}");
         }
     }

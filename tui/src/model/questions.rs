@@ -100,9 +100,9 @@ pub fn offered(snapshot: &Snapshot, stream: usize) -> Vec<Command> {
     let mut commands: Vec<Command> = LiveDrill::ALL.iter().map(drill).collect();
     let one = snapshot.streams.get(stream).filter(|_| snapshot.streams.len() > 1).map(|stream| stream.id);
     for of in std::iter::once(None).chain(one.map(Some)) {
-        commands.extend(Decoder::ALL.map(|named| Command::Decoder { decoder: named.name().to_owned(), stream: of }));
+        commands.extend(Decoder::BUILT_IN.map(|named| Command::Decoder { decoder: named.text(), stream: of }));
     }
-    commands.extend(Decoder::ALL.map(|named| shadow(named.name(), SHADOW_ONE_IN_DEFAULT, None)));
+    commands.extend(Decoder::BUILT_IN.map(|named| shadow(named.kind().name(), SHADOW_ONE_IN_DEFAULT, None)));
     if snapshot.shadow.as_ref().is_some_and(|shadow| shadow.is_on) {
         commands.push(Command::ShadowOff);
     }
@@ -137,12 +137,12 @@ pub fn parse(text: &str) -> Option<Command> {
             Some(Command::Model { file: Some(file.to_owned()), stream: Some(stream.parse().ok()?) })
         }
         ["shadow", "off"] => Some(Command::ShadowOff),
-        ["shadow", name] => Decoder::from_name(name).map(|_| shadow(name, SHADOW_ONE_IN_DEFAULT, None)),
+        ["shadow", name] => Decoder::from_text(name).map(|_| shadow(name, SHADOW_ONE_IN_DEFAULT, None)),
         ["shadow", name, "1", "in", one_in] => {
-            Decoder::from_name(name).and_then(|_| Some(shadow(name, one_in.parse().ok()?, None)))
+            Decoder::from_text(name).and_then(|_| Some(shadow(name, one_in.parse().ok()?, None)))
         }
         ["shadow", name, "1", "in", one_in, "by", model] => {
-            Decoder::from_name(name).and_then(|_| Some(shadow(name, one_in.parse().ok()?, Some(model))))
+            Decoder::from_text(name).and_then(|_| Some(shadow(name, one_in.parse().ok()?, Some(model))))
         }
         ["drill", name] => LiveDrill::from_name(name).map(|_| Command::Drill { name: name.to_owned(), for_ms: None }),
         ["move", "stream", stream, "to", "silo", to] => {
@@ -153,7 +153,7 @@ pub fn parse(text: &str) -> Option<Command> {
 }
 
 fn decoder(name: &str, stream: Option<u32>) -> Option<Command> {
-    Decoder::from_name(name).map(|named| Command::Decoder { decoder: named.name().to_owned(), stream })
+    Decoder::from_text(name).map(|named| Command::Decoder { decoder: named.text(), stream })
 }
 
 fn shadow(name: &str, one_in: u32, model: Option<&str>) -> Command {
@@ -172,6 +172,8 @@ mod tests {
             Command::Move { stream: 3, to: 2 },
             Command::Decoder { decoder: "union-find".to_owned(), stream: None },
             Command::Decoder { decoder: "lookup".to_owned(), stream: Some(3) },
+            Command::Decoder { decoder: "plugin:/opt/mine.so".to_owned(), stream: None },
+            Command::Decoder { decoder: "trusted-plugin:mine.so".to_owned(), stream: Some(3) },
             Command::Model { file: None, stream: None },
             Command::Model { file: Some("/models/today.dem".to_owned()), stream: None },
             Command::Model { file: Some("today.dem".to_owned()), stream: Some(3) },

@@ -210,7 +210,17 @@ fn injects(faults: &Faults, code: ErrorCode) -> bool {
         | ErrorCode::WindowFull
         | ErrorCode::PageAway
         | ErrorCode::RoundsMissing
-        | ErrorCode::SiloDied => false,
+        | ErrorCode::SiloDied
+        | ErrorCode::PluginFailed
+        | ErrorCode::PluginArgument
+        | ErrorCode::PluginPanicked
+        | ErrorCode::PluginPoisoned
+        | ErrorCode::PluginNoRoom
+        | ErrorCode::PluginPastRoom
+        | ErrorCode::PluginNoMechanism
+        | ErrorCode::PluginUnexplained
+        | ErrorCode::PluginLate
+        | ErrorCode::PluginGone => false,
     }
 }
 

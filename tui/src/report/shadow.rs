@@ -4,7 +4,7 @@ use super::text::{duration_text, grouped, line};
 use super::{ratio, wilson};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::ShadowView;
-use pinwheel_engine::profile::Decoder;
+use pinwheel_engine::profile::DecoderKind;
 use pinwheel_engine::record::DISAGREEMENTS;
 use serde::Serialize;
 use std::fmt::{self, Formatter};
@@ -75,7 +75,7 @@ impl ShadowReport {
         };
         let done = view.compared + view.path_errors + view.shadow_errors + view.other_model;
         ShadowReport {
-            decoder: view.decoder.map_or("", Decoder::name),
+            decoder: view.decoder.map_or("", DecoderKind::name),
             one_in: view.one_in,
             model: view.model.clone(),
             is_on: view.is_on,

@@ -18,7 +18,7 @@ use pinwheel_engine::board::{OwnerState, Phase};
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::engine::wire::{GOES_ON, Outcome};
 use pinwheel_engine::engine::{Command, Done, InputSpec};
-use pinwheel_engine::profile::Profile;
+use pinwheel_engine::profile::{Decoder, Profile};
 use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::units::{Nanos, Ticks};
 use std::path::PathBuf;
@@ -186,6 +186,9 @@ impl Source for Attach {
             Command::Model { file: Some(file), stream } => {
                 line.ask(Command::Model { file: Some(absolute_model(file)), stream: *stream }, why)?;
             }
+            Command::Decoder { decoder, stream } => {
+                line.ask(Command::Decoder { decoder: absolute_decoder(decoder), stream: *stream }, why)?;
+            }
             command => line.ask(command.clone(), why)?,
         }
         if let Command::Note { text } = command {
@@ -276,9 +279,33 @@ pub fn absolute_model(name: &str) -> String {
     rooted.map_or_else(|| name.to_owned(), |path| path.display().to_string())
 }
 
+/// A decoder as commands name it, with the absolute path of its plugin.
+pub fn absolute_decoder(name: &str) -> String {
+    match Decoder::from_text(name) {
+        Some(Decoder::Plugin { path, config, trusted, limit_us }) => {
+            let rooted = std::path::absolute(&path).map_or(path, |rooted| rooted.display().to_string());
+            Decoder::Plugin { path: rooted, config, trusted, limit_us }.text()
+        }
+        _ => name.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{InputSpec, absolute};
+    use super::{InputSpec, absolute, absolute_decoder};
+
+    #[test]
+    fn only_the_path_of_a_plugin_becomes_absolute() {
+        let here = std::env::current_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
+        for (text, expected) in [
+            ("lookup", "lookup".to_owned()),
+            ("plugin:/opt/a.so", "plugin:/opt/a.so".to_owned()),
+            ("plugin:a.so", format!("plugin:{here}/a.so")),
+            ("trusted-plugin:./b/a.so", format!("trusted-plugin:{here}/b/a.so")),
+        ] {
+            assert_eq!(absolute_decoder(text), expected);
+        }
+    }
 
     #[test]
     fn only_file_names_become_absolute() {

@@ -22,7 +22,7 @@ use pinwheel_engine::board::snapshot::{
     ClockView, ControlView, EngineView, FaultView, LogView, RecorderView, ShadowView, Snapshot,
 };
 use pinwheel_engine::board::{Phase, SpinPolicy};
-use pinwheel_engine::profile::Decoder;
+use pinwheel_engine::profile::DecoderKind;
 use silo::{silo, stream};
 use sources::sources;
 use threads::{ring_thread, work_thread};
@@ -81,7 +81,7 @@ pub fn snapshot(tenths: u64, trouble: SyntheticFaults) -> Snapshot {
 fn shadow() -> ShadowView {
     ShadowView {
         is_on: true,
-        decoder: Some(Decoder::UnionFind),
+        decoder: Some(DecoderKind::UnionFind),
         one_in: 100,
         sampled: 2_010,
         left_out: 40,

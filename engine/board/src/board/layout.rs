@@ -23,7 +23,7 @@ use super::snapshot::placement::OutcomeCount;
 use super::snapshot::{DecoderShots, DriftView};
 use super::text::Text;
 use crate::fault::FaultCode;
-use crate::profile::{Decoder, THREAD_ROLES_MAX};
+use crate::profile::{DecoderKind, THREAD_ROLES_MAX};
 use crate::roles::RoleKind;
 use crate::streams::HealthVerdict;
 use pinwheel_edge::page::{Response, State};
@@ -175,11 +175,11 @@ blocks! {
         /// Hash of the error model by which its shots are decoded. Written by cold threads.
         model_hash: AtomicU64 => model_hash,
         /// Answers without an error by the decoder that gave them, by its number.
-        decoded_by: [AtomicU64; Decoder::ALL.len()],
+        decoded_by: [AtomicU64; DecoderKind::ALL.len()],
         /// Of these, answers that could be compared with a true observable.
-        judged_by: [AtomicU64; Decoder::ALL.len()],
+        judged_by: [AtomicU64; DecoderKind::ALL.len()],
         /// Of these, answers with a wrong observable.
-        wrong_by: [AtomicU64; Decoder::ALL.len()],
+        wrong_by: [AtomicU64; DecoderKind::ALL.len()],
         /// From scheduled arrival to harvest.
         latency: HistogramBlock => latency,
     } + {

@@ -110,20 +110,22 @@ impl Profile {
                 remedy,
             );
         }
-        let found = match (self.decoder, self.window) {
+        let found = match (&self.decoder, self.window) {
             (_, Window::None) => None,
             (Decoder::Correlated, _) => Some("Correlated"),
             (Decoder::Lookup, _) => Some("Lookup"),
+            (Decoder::Plugin { .. }, _) => Some("Plugin"),
             _ => None,
         };
         if let Some(found) = found {
             let remedy = "set window: None, or decoder: Matching";
             check.refuse("decoder", found, "Matching unless window is None: it decodes whole shots", remedy);
         }
-        if let (Decoder::UnionFind, Window::Stream(_) | Window::Blocks(_)) = (self.decoder, self.window) {
+        if let (Decoder::UnionFind, Window::Stream(_) | Window::Blocks(_)) = (&self.decoder, self.window) {
             let remedy = "set window: None or Some(..), or decoder: Matching";
             check.refuse("decoder", "UnionFind", "Matching where window is Stream or Blocks", remedy);
         }
+        check.plugin("decoder", &self.decoder);
         check.streams(self);
         if self.confidence && self.window != Window::None {
             let remedy = "set window: None, or confidence: false";
@@ -363,16 +365,30 @@ impl Check {
         self.weights(input);
     }
 
+    fn plugin(&mut self, field: &str, decoder: &Decoder) {
+        let Decoder::Plugin { path, limit_us, .. } = decoder else { return };
+        if path.is_empty() || path.contains('\0') {
+            let field = format!("{field}.path");
+            self.refuse(&field, format!("{path:?}"), "the path of a shared library", "name the plugin's file");
+        }
+        if let Some(limit_us) = *limit_us {
+            let field = format!("{field}.limit_us");
+            self.whole(&field, limit_us, 1..=10_000_000, "name a time in µs, well above the plugin's slowest shot");
+        }
+    }
+
     fn streams(&mut self, profile: &Profile) {
         let mut named = BTreeSet::new();
-        for (at, &StreamDecoder { stream, decoder }) in profile.streams.iter().enumerate() {
+        for (at, StreamDecoder { stream, decoder }) in profile.streams.iter().enumerate() {
+            let stream = *stream;
             let field = format!("streams[{at}].stream");
             let last = u64::from(profile.input.streams).saturating_sub(1);
             self.whole(&field, stream, 0..=last, "name a stream below input.streams");
             if !named.insert(stream) {
                 self.refuse(&field, format!("{stream} again"), "each stream once", "remove one of the two");
             }
-            if profile.window != Window::None && decoder != profile.decoder {
+            self.plugin(&format!("streams[{at}].decoder"), decoder);
+            if profile.window != Window::None && *decoder != profile.decoder {
                 let expected = format!("{:?} as for the others, unless window is None", profile.decoder);
                 let remedy = "set window: None, or remove the stream from the list";
                 self.refuse(&format!("streams[{at}].decoder"), format!("{decoder:?}"), expected, remedy);

@@ -298,7 +298,8 @@ pub enum Predecoder {
 }
 
 /// How a syndrome is decoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub enum Decoder {
     /// Exact minimum-weight perfect matching.
     Matching,
@@ -312,11 +313,92 @@ pub enum Decoder {
     /// A table of what matching says to each syndrome, whole shots only. For models whose connected parts
     /// have at most 22 detectors, as at distance 3; others are refused at the start.
     Lookup,
+    /// A decoder from a shared library with the `deq` decoder interface, version 1; whole shots only. It
+    /// runs in a process of its own, unless it is trusted.
+    Plugin {
+        /// The library, which you or root must own; a relative path counts from the directory of the start.
+        path: String,
+        /// The plugin's configuration, JSON that is passed on unread; empty if omitted.
+        #[serde(default)]
+        config: String,
+        /// Runs it within the engine: faster, but a plugin that hangs or crashes then takes the engine with
+        /// it. `false` if omitted.
+        #[serde(default)]
+        trusted: bool,
+        /// Time that a plugin in a process of its own has for one shot, µs, 1..=10000000, as far as the
+        /// decode worker runs meanwhile; then the shot is answered with an error and the process started again. `None`, or omitted:
+        /// `limits.shot_deadline_us`, at most half of `limits.heartbeat_ms`.
+        #[serde(default)]
+        limit_us: Option<u32>,
+    },
 }
 
 impl Decoder {
+    /// Those that are built in, in the order of [`DecoderKind::ALL`].
+    pub const BUILT_IN: [Self; 4] = [Self::Matching, Self::Correlated, Self::UnionFind, Self::Lookup];
+    const PLUGIN: &str = "plugin:";
+    const TRUSTED_PLUGIN: &str = "trusted-plugin:";
+
+    /// Its kind.
+    #[must_use]
+    pub const fn kind(&self) -> DecoderKind {
+        match self {
+            Self::Matching => DecoderKind::Matching,
+            Self::Correlated => DecoderKind::Correlated,
+            Self::UnionFind => DecoderKind::UnionFind,
+            Self::Lookup => DecoderKind::Lookup,
+            Self::Plugin { .. } => DecoderKind::Plugin,
+        }
+    }
+
+    /// The decoder on a command line and in commands: the name of a built-in one, or `plugin:PATH` or
+    /// `trusted-plugin:PATH`. A plugin's configuration and time limit stand in profiles only.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            Self::Plugin { path, trusted: false, .. } => format!("{}{path}", Self::PLUGIN),
+            Self::Plugin { path, trusted: true, .. } => format!("{}{path}", Self::TRUSTED_PLUGIN),
+            built_in => built_in.kind().name().to_owned(),
+        }
+    }
+
+    /// Inverse of [`Self::text`].
+    #[must_use]
+    pub fn from_text(text: &str) -> Option<Self> {
+        let plugin = |path: &str, trusted| {
+            (!path.is_empty()).then(|| {
+                let (path, config) = (path.to_owned(), String::new());
+                Self::Plugin { path, config, trusted, limit_us: None }
+            })
+        };
+        if let Some(path) = text.strip_prefix(Self::PLUGIN) {
+            return plugin(path, false);
+        }
+        if let Some(path) = text.strip_prefix(Self::TRUSTED_PLUGIN) {
+            return plugin(path, true);
+        }
+        Self::BUILT_IN.into_iter().find(|decoder| decoder.kind().name() == text)
+    }
+}
+
+/// Kind of a decoder: what answers, recordings and the board tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum DecoderKind {
+    /// See [`Decoder::Matching`].
+    Matching,
+    /// See [`Decoder::Correlated`].
+    Correlated,
+    /// See [`Decoder::UnionFind`].
+    UnionFind,
+    /// See [`Decoder::Lookup`].
+    Lookup,
+    /// See [`Decoder::Plugin`].
+    Plugin,
+}
+
+impl DecoderKind {
     /// All of them, in the order of their numbers, which answers and recordings carry.
-    pub const ALL: [Self; 4] = [Self::Matching, Self::Correlated, Self::UnionFind, Self::Lookup];
+    pub const ALL: [Self; 5] = [Self::Matching, Self::Correlated, Self::UnionFind, Self::Lookup, Self::Plugin];
 
     /// Name on a command line and in JSON.
     #[must_use]
@@ -326,18 +408,19 @@ impl Decoder {
             Self::Correlated => "correlated",
             Self::UnionFind => "union-find",
             Self::Lookup => "lookup",
+            Self::Plugin => "plugin",
         }
     }
 
-    /// The decoder of this name.
+    /// The kind of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|decoder| decoder.name() == name)
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
 /// The decoder of one stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StreamDecoder {
     /// The stream, below `input.streams`.

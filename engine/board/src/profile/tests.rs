@@ -8,9 +8,9 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
 use super::{
-    AlarmAction, Applies, Decoder, Device, FILE_BYTES_MAX, Finding, Latency, Origin, Priority, Profile, ProfileError,
-    Rate, ReadyPolicy, RuleId, Severity, Silos, SpinPolicy, StreamDecoder, TaskTrace, Window, WindowRounds, applies,
-    list, text,
+    AlarmAction, Applies, Decoder, DecoderKind, Device, FILE_BYTES_MAX, Finding, Latency, Origin, Priority, Profile,
+    ProfileError, Rate, ReadyPolicy, RuleId, Severity, Silos, SpinPolicy, StreamDecoder, TaskTrace, Window,
+    WindowRounds, applies, list, text,
 };
 
 const NAMES: [&str; 4] = ["prod", "lab", "shared", "drill"];
@@ -248,7 +248,7 @@ fn a_window_is_two_numbers_of_rounds_above_0() {
     assert_eq!(findings_with("window: None,", "window: Blocks(0),")[0].expected, "1..=10000");
     let mut profile = taken;
     for decoder in [Decoder::UnionFind, Decoder::Correlated, Decoder::Lookup] {
-        profile.decoder = decoder;
+        profile.decoder = decoder.clone();
         let found = &profile.validate()[0];
         assert_eq!(found.field, "decoder", "{decoder:?}");
     }
@@ -356,10 +356,40 @@ fn a_stream_has_one_decoder_of_its_own_and_exists() {
 
 #[test]
 fn a_decoder_has_one_name_and_the_number_of_its_place() {
-    for (number, decoder) in Decoder::ALL.into_iter().enumerate() {
-        assert_eq!((decoder as usize, Decoder::from_name(decoder.name())), (number, Some(decoder)));
+    for (number, kind) in DecoderKind::ALL.into_iter().enumerate() {
+        assert_eq!((kind as usize, DecoderKind::from_name(kind.name())), (number, Some(kind)));
     }
-    assert_eq!(Decoder::from_name("Matching"), None);
+    assert_eq!(DecoderKind::from_name("Matching"), None);
+    for (number, decoder) in Decoder::BUILT_IN.into_iter().enumerate() {
+        assert_eq!((decoder.kind() as usize, Decoder::from_text(&decoder.text())), (number, Some(decoder)));
+    }
+    for text in ["plugin:./a decoder.so", "trusted-plugin:/opt/a.so"] {
+        assert_eq!(Decoder::from_text(text).unwrap().text(), text);
+    }
+    for text in ["plugin", "plugin:", "trusted-plugin:", "Plugin:a.so", "Matching"] {
+        assert_eq!(Decoder::from_text(text), None, "{text}");
+    }
+}
+
+#[test]
+fn a_plugin_needs_a_path_and_runs_in_a_process_of_its_own_unless_it_is_trusted() {
+    let with = |decoder: &str| format!("(base: \"lab\", summary: \"x\", decoder: {decoder})");
+    let profile = Profile::parse(&with("Plugin(path: \"a.so\")"), "mine.ron").unwrap();
+    let (path, config) = ("a.so".to_owned(), String::new());
+    assert_eq!(profile.decoder, Decoder::Plugin { path, config, trusted: false, limit_us: None });
+    let full = with("Plugin(path: \"a.so\", config: \"{\\\"k\\\": 1}\", trusted: true, limit_us: Some(50))");
+    let mut profile = Profile::parse(&full, "mine.ron").unwrap();
+    profile.streams = vec![StreamDecoder { stream: 1, decoder: profile.decoder.clone() }];
+    assert_eq!(profile.validate(), []);
+    let value = serde_json::to_value(&profile).unwrap();
+    assert_eq!(serde_json::from_value::<Profile>(value).unwrap(), profile);
+    profile.window = Window::Some(WindowRounds { commit_rounds: 5, buffer_rounds: 5 });
+    assert_eq!(profile.validate()[0].found, "Plugin");
+    profile.window = Window::None;
+    profile.decoder = Decoder::Plugin { path: String::new(), config: String::new(), trusted: false, limit_us: Some(0) };
+    let fields: Vec<String> = profile.validate().into_iter().map(|found| found.field).collect();
+    assert_eq!(fields, ["decoder.path", "decoder.limit_us"]);
+    assert!(Profile::parse(&with("Plugin(pth: \"a.so\")"), "mine.ron").is_err());
 }
 
 #[test]

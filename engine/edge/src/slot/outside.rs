@@ -1,4 +1,5 @@
-//! The outer ring: the slot protocol with a process that is not ours, in memory that both map.
+//! The outer ring: the slot protocol with a process that is not ours, in memory that both map. A decode
+//! worker has such a ring of one slot with the process of a decoder plugin; there the worker is the client.
 //!
 //! Owns both ends' steps over records that lie wherever a region puts them; [`Outside`] says where.
 //! Each end keeps for itself which slots are in use: the engine believes no word of the region about

@@ -59,11 +59,31 @@ pub enum ErrorCode {
     DroppedNew = 16,
     /// The silo that had it died.
     SiloDied = 17,
+    /// A decoder plugin reported an error.
+    PluginFailed = 18,
+    /// A decoder plugin refused the shot as an invalid argument.
+    PluginArgument = 19,
+    /// A decoder plugin panicked.
+    PluginPanicked = 20,
+    /// A decoder plugin said that it had panicked before.
+    PluginPoisoned = 21,
+    /// A decoder plugin asked for room for more mechanisms than the model has.
+    PluginNoRoom = 22,
+    /// A decoder plugin wrote past the room for its answer, or said that it did.
+    PluginPastRoom = 23,
+    /// A decoder plugin named a mechanism that the model does not have.
+    PluginNoMechanism = 24,
+    /// The mechanisms that a decoder plugin named do not explain the syndrome.
+    PluginUnexplained = 25,
+    /// A decoder plugin did not answer within its time limit.
+    PluginLate = 26,
+    /// The process of a decoder plugin ended.
+    PluginGone = 27,
 }
 
 impl ErrorCode {
     /// All codes, ascending.
-    pub const ALL: [ErrorCode; 17] = [
+    pub const ALL: [ErrorCode; 27] = [
         ErrorCode::LaunchFailed,
         ErrorCode::LaunchUnknown,
         ErrorCode::BadAddress,
@@ -81,6 +101,16 @@ impl ErrorCode {
         ErrorCode::DroppedOldest,
         ErrorCode::DroppedNew,
         ErrorCode::SiloDied,
+        ErrorCode::PluginFailed,
+        ErrorCode::PluginArgument,
+        ErrorCode::PluginPanicked,
+        ErrorCode::PluginPoisoned,
+        ErrorCode::PluginNoRoom,
+        ErrorCode::PluginPastRoom,
+        ErrorCode::PluginNoMechanism,
+        ErrorCode::PluginUnexplained,
+        ErrorCode::PluginLate,
+        ErrorCode::PluginGone,
     ];
 
     /// Name as answer files and reports spell it.
@@ -104,6 +134,16 @@ impl ErrorCode {
             ErrorCode::DroppedOldest => "dropped_oldest",
             ErrorCode::DroppedNew => "dropped_new",
             ErrorCode::SiloDied => "silo_died",
+            ErrorCode::PluginFailed => "plugin_failed",
+            ErrorCode::PluginArgument => "plugin_argument",
+            ErrorCode::PluginPanicked => "plugin_panicked",
+            ErrorCode::PluginPoisoned => "plugin_poisoned",
+            ErrorCode::PluginNoRoom => "plugin_no_room",
+            ErrorCode::PluginPastRoom => "plugin_past_room",
+            ErrorCode::PluginNoMechanism => "plugin_no_mechanism",
+            ErrorCode::PluginUnexplained => "plugin_unexplained",
+            ErrorCode::PluginLate => "plugin_late",
+            ErrorCode::PluginGone => "plugin_gone",
         }
     }
 

@@ -7,7 +7,7 @@ use super::SimulationError;
 use crate::board::{self, Board};
 use crate::decode::changes::DecoderChanges;
 use crate::decode::prepared::{Models, Prepared};
-use crate::profile::{Decoder, Profile, StreamDecoder};
+use crate::profile::{Decoder, DecoderKind, Profile, StreamDecoder};
 use crate::silo::Decoding;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -40,11 +40,11 @@ impl DecoderEvents {
             return Ok(None);
         }
         let mut all = profile.clone();
-        (all.decoder, all.streams) = (DRAWN[0], Vec::new());
+        (all.decoder, all.streams) = (DRAWN[0].clone(), Vec::new());
         let named = (0..).zip(&DRAWN[1..]);
-        all.streams.extend(named.map(|(stream, decoder)| StreamDecoder { stream, decoder: *decoder }));
+        all.streams.extend(named.map(|(stream, decoder)| StreamDecoder { stream, decoder: decoder.clone() }));
         let ready = Prepared::of(&Models::of(&decoding.model), &all, &[])?;
-        let profile = Profile { decoder: DRAWN[0], streams: Vec::new(), ..all };
+        let profile = Profile { decoder: DRAWN[0].clone(), streams: Vec::new(), ..all };
         let random = Xoshiro256PlusPlus::seed_from_u64(!seed);
         Ok(Some(DecoderEvents { changes, profile, ready, random, changed: 0 }))
     }
@@ -58,7 +58,7 @@ impl DecoderEvents {
         if !(draw / STEPS_A_TICK).is_multiple_of(STEPS_A_CHANGE) {
             return;
         }
-        let decoder = DRAWN[(self.random.next_u64() % DRAWN.len() as u64) as usize];
+        let decoder = DRAWN[(self.random.next_u64() % DRAWN.len() as u64) as usize].clone();
         let streams = u64::from(self.profile.input.streams);
         match self.random.next_u64() % (streams + 1) {
             stream if stream < streams => {
@@ -75,14 +75,14 @@ impl DecoderEvents {
 
     /// The changes, and the answers by decoders other than the first, by name.
     pub(super) fn counts(&self, board: &Board) -> [(&'static str, u64); 3] {
-        let by = |decoder: Decoder| {
+        let by = |decoder: DecoderKind| {
             let streams = (0..self.profile.input.streams as usize).map(|stream| board.stream_harvest(stream));
             streams.map(|block| board::get(&block.decoded_by[decoder as usize])).sum()
         };
         [
             ("decoder_changed", self.changed),
-            ("answered_by_correlated", by(Decoder::Correlated)),
-            ("answered_by_union_find", by(Decoder::UnionFind)),
+            ("answered_by_correlated", by(DecoderKind::Correlated)),
+            ("answered_by_union_find", by(DecoderKind::UnionFind)),
         ]
     }
 }

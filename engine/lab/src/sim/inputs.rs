@@ -12,8 +12,8 @@ use crate::code::{Model, bundled_named};
 use crate::decode::{Matcher, MatcherModel, ReadyError};
 use crate::hot::Settings;
 use crate::profile::{
-    Decoder, Faults, FreeWorker, IssueGate, Latency, Overflow, OverflowStrategy, Placement, Predecoder, Profile, Rate,
-    ReadyPolicy, StartPolicy, Window, WindowOverflow, WindowRounds,
+    Decoder, DecoderKind, Faults, FreeWorker, IssueGate, Latency, Overflow, OverflowStrategy, Placement, Predecoder,
+    Profile, Rate, ReadyPolicy, StartPolicy, Window, WindowOverflow, WindowRounds,
 };
 use crate::silo::Decoding;
 use rand_core::{Rng, SeedableRng};
@@ -34,7 +34,7 @@ struct Answers {
     /// If they arrive by rounds: each window is predecoded separately, a stream is not.
     by_rounds: Vec<Vec<u64>>,
     /// If other decoders decode whole shots.
-    others: Vec<(Decoder, Vec<Vec<u64>>)>,
+    others: Vec<(DecoderKind, Vec<Vec<u64>>)>,
 }
 
 /// Shared by all seeds: the model, the shots, and the correct answer of each shot.
@@ -103,8 +103,8 @@ fn answers(
     let by_rounds = by_rounds.map_or_else(Vec::new, |mut matcher| answers_of(model, &mut *matcher, shots));
     let whole = whole_answers(model, decoding, &mut *matching.matcher(), shots);
     let other = |decoder: &Decoder| -> Result<_, SimulationError> {
-        let matching = MatcherModel::of(model, *decoder, predecoder, window)?;
-        Ok((*decoder, whole_answers(model, decoding, &mut *matching.matcher(), shots)))
+        let matching = MatcherModel::of(model, decoder.clone(), predecoder, window)?;
+        Ok((decoder.kind(), whole_answers(model, decoding, &mut *matching.matcher(), shots)))
     };
     let others = if decoding.has_windows() { &[] } else { &DRAWN[1..] };
     let others = others.iter().map(other).collect::<Result<_, _>>()?;
@@ -140,7 +140,7 @@ pub(super) struct Drawn<'a> {
     /// Each shot's correct answer.
     pub(super) expected: &'a [Vec<u64>],
     /// Each shot's correct answer by other decoders, if shots are whole.
-    pub(super) others: &'a [(Decoder, Vec<Vec<u64>>)],
+    pub(super) others: &'a [(DecoderKind, Vec<Vec<u64>>)],
     pub(super) decoders: u32,
 }
 

@@ -22,7 +22,7 @@ use crate::feed::requests::MoveRequests;
 use crate::feed::source::Source;
 use crate::hot::{Frame, Scratch};
 use crate::pipe::Answer;
-use crate::profile::{Decoder, Silos};
+use crate::profile::{DecoderKind, Silos};
 use crate::silo::{self, Answers, Attached, Common, Connected, Silo, SiloCommands, SupervisorParts};
 use crate::streams::OverflowOutcome;
 use pinwheel_edge::ring::broadcast::Reader;
@@ -57,7 +57,7 @@ pub(super) struct World<'a> {
     fault_source: FaultSource,
     answers: Vec<Reader<Answer>>,
     expected: &'a [Vec<u64>],
-    others: &'a [(Decoder, Vec<Vec<u64>>)],
+    others: &'a [(DecoderKind, Vec<Vec<u64>>)],
     decoder_events: Option<DecoderEvents>,
     answered: Vec<u32>,
     streams: Vec<Stream>,

@@ -5,7 +5,7 @@ use super::super::by_graph::GraphModel;
 use super::super::prepared::{Matchers, Prepared};
 use super::{Change, ChangeRefused, DecoderChanges, NamedModel, WorkerChanges};
 use crate::code::{Model, bundled_named};
-use crate::profile::{Decoder, Predecoder, Profile, StreamDecoder, Window};
+use crate::profile::{Decoder, DecoderKind, Predecoder, Profile, StreamDecoder, Window};
 use std::sync::{Arc, Weak};
 
 /// One worker on this thread.
@@ -113,7 +113,7 @@ fn a_worker_that_takes_nothing_gets_the_newest_matchers_when_it_does() {
     }
     assert_eq!(epochs, [2, 5]);
     let by = [0, 1, u32::MAX].map(|stream| world.own.of(stream).1.decoder().unwrap());
-    assert_eq!(by, [Decoder::UnionFind, Decoder::Lookup, Decoder::UnionFind]);
+    assert_eq!(by, [DecoderKind::UnionFind, DecoderKind::Lookup, DecoderKind::UnionFind]);
 }
 
 #[test]
@@ -123,6 +123,6 @@ fn a_rebuilt_worker_begins_with_what_is_in_force() {
     world.changes.begin(world.changes.prepare(&to, None).unwrap()).unwrap();
     let mut again = world.changes.join(0, 0);
     let (_, mut own) = again.first();
-    assert_eq!((own.epoch, own.of(0).1.decoder()), (2, Some(Decoder::UnionFind)));
+    assert_eq!((own.epoch, own.of(0).1.decoder()), (2, Some(DecoderKind::UnionFind)));
     assert!(!again.is_waiting());
 }

@@ -268,7 +268,7 @@ mod tests {
     use crate::board::histogram::{DEADLINES_NS, HistogramBlock, Measured};
     use crate::board::{self, Board, Place, Shape, Stage};
     use crate::pipe::AnsweredBy;
-    use crate::profile::Decoder;
+    use crate::profile::DecoderKind;
     use crate::units::{TickRate, Ticks};
     use proptest::prelude::*;
     use zerocopy::FromZeros;
@@ -308,7 +308,7 @@ mod tests {
             let (total, from_submit, stages) = (histogram(), histogram(), [(); 6].map(|()| histogram()));
             let streams = [(); STREAMS as usize].map(|()| histogram());
             let mut counts = [[0u64; 6]; STREAMS as usize];
-            let mut by = [[[0u64; 3]; Decoder::ALL.len()]; STREAMS as usize];
+            let mut by = [[[0u64; 3]; DecoderKind::ALL.len()]; STREAMS as usize];
             let mut wrong_in = [[0u64; DEADLINES_NS.len()]; STREAMS as usize];
             let (mut tally, mut last) = (Tally::new(STREAMS), None);
             for batch in batches {

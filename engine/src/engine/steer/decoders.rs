@@ -13,10 +13,10 @@ impl Steering {
     /// The profile in force with the decoders of `next`, and changes of the decoders in force; `None`
     /// if they are the same, or decode windows, which keep theirs.
     pub(in crate::engine) fn other_decoders(&self, next: &Profile) -> Option<(Profile, DecoderChanges)> {
-        let (now, wanted) = (&*self.profile, (next.decoder, &next.streams));
-        let applies = now.window == Window::None && wanted != (now.decoder, &now.streams);
+        let (now, wanted) = (&*self.profile, (&next.decoder, &next.streams));
+        let applies = now.window == Window::None && wanted != (&now.decoder, &now.streams);
         applies.then(|| {
-            let profile = Profile { decoder: next.decoder, streams: next.streams.clone(), ..now.clone() };
+            let profile = Profile { decoder: next.decoder.clone(), streams: next.streams.clone(), ..now.clone() };
             (profile, self.handles.decoders.clone())
         })
     }
@@ -50,7 +50,7 @@ impl Steering {
         self.open()?;
         let epoch = self.handles.decoders.begin(change)?;
         let mut now = (*self.profile).clone();
-        now.decoder = profile.decoder;
+        now.decoder.clone_from(&profile.decoder);
         now.streams.clone_from(&profile.streams);
         self.profile = Arc::new(now);
         header::write_decoders(&self.handles.board, &self.handles.decoders);

@@ -86,8 +86,10 @@ pub struct RunArgs {
     #[arg(long)]
     pub watch_drift: bool,
     /// Decoder: matching; correlated (matching in two passes: more accurate, slower; whole shots only);
-    /// union-find (faster, less accurate); or lookup (a table, for small models; whole shots only)
-    #[arg(long, value_name = "matching|correlated|union-find|lookup", value_parser = decoder)]
+    /// union-find (faster, less accurate); lookup (a table, for small models; whole shots only); or
+    /// plugin:PATH (a shared library with the deq decoder interface, in a process of its own;
+    /// trusted-plugin:PATH runs it within the engine; whole shots only)
+    #[arg(long, value_name = "matching|correlated|union-find|lookup|plugin:PATH", value_parser = decoder)]
     pub decoder: Option<Decoder>,
     /// Tell how much likelier each answer is than any other, in decibels: `gap_db` in --answers. Costs a second
     /// search for each shot; whole shots only, without a predecoder

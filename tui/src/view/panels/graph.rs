@@ -10,7 +10,7 @@ use crate::widgets::pen::Pen;
 use crate::widgets::strip::{depth_tone, gauge};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{GraphView, GraphWorkerView, ShadowView, WaitsOn};
-use pinwheel_engine::profile::Decoder;
+use pinwheel_engine::profile::DecoderKind;
 
 /// Column of the values.
 const VALUE: u16 = 11;
@@ -156,7 +156,7 @@ fn costs(graph: &GraphView, pen: &mut Pen<'_>) {
 fn shadow(shadow: Option<&ShadowView>, pen: &mut Pen<'_>) {
     let Some(shadow) = shadow else { return };
     let on = if shadow.is_on { "" } else { ", off" };
-    let name = shadow.decoder.map_or("", Decoder::name);
+    let name = shadow.decoder.map_or("", DecoderKind::name);
     pen.put(SHADOW, COSTS, &format!(" shadow {name}, 1 in {}{on} ", count(shadow.one_in)), Tone::Accent);
     let agree = shadow.compared.saturating_sub(shadow.disagreements) as f64 / shadow.compared.max(1) as f64;
     let tone = if shadow.disagreements == 0 { Tone::Plain } else { Tone::Warn };

@@ -14,7 +14,7 @@ use crate::board::snapshot::control::{ActionView, HeldFeedView, RevertView};
 use crate::board::snapshot::moves::{MoveFailure, MoveView};
 use crate::board::snapshot::sources::SourceClient;
 use crate::board::text::Text;
-use crate::profile::Decoder;
+use crate::profile::DecoderKind;
 use crate::roles::{RecorderState, SiloState};
 use crate::streams::SourceKind;
 use pinwheel_edge::page::{Response, SILOS_MAX, State};
@@ -147,7 +147,7 @@ blocks! {
         /// Of these: with different observables.
         disagreements: AtomicU64 => disagreements,
         /// Disagreements by the decoder of the path, by its number.
-        disagreements_by: [AtomicU64; Decoder::ALL.len()],
+        disagreements_by: [AtomicU64; DecoderKind::ALL.len()],
         /// Disagreements kept in the run's directory, since the start of the run.
         kept: AtomicU64 => disagreements_kept,
         /// Compared shots whose true observables are known.
@@ -175,13 +175,13 @@ blocks! {
         /// Whether shots are given to it now.
         is_on: bool = get(&block.ended) == 0,
         /// Its decoder.
-        decoder: Option<Decoder> = Decoder::ALL.get(get(&block.decoder) as usize).copied(),
+        decoder: Option<DecoderKind> = DecoderKind::ALL.get(get(&block.decoder) as usize).copied(),
         /// Shots copied for it.
         sampled: u64 = sampled_in_all.saturating_sub(get(&block.sampled_before)),
         /// Shots chosen for it but left out, because it was behind.
         left_out: u64 = left_out_in_all.saturating_sub(get(&block.left_out_before)),
         /// Disagreements by the decoder of the path.
-        disagreements_by: Vec<(Decoder, u64)> = Decoder::ALL.into_iter().zip(block.disagreements_by.view()).collect(),
+        disagreements_by: Vec<(DecoderKind, u64)> = DecoderKind::ALL.into_iter().zip(block.disagreements_by.view()).collect(),
         /// Share of a core that its thread took.
         core_share: f64 = block.core_share(now),
     }

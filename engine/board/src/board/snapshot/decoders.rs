@@ -1,13 +1,13 @@
 //! Rows of decoders within a view.
 
-use crate::profile::Decoder;
+use crate::profile::DecoderKind;
 use serde::Serialize;
 
 /// Answers that one decoder gave, without errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct DecoderShots {
     /// The decoder.
-    pub decoder: Decoder,
+    pub decoder: DecoderKind,
     /// Its answers.
     pub shots: u64,
     /// Of these, answers that could be compared with a true observable.
@@ -21,7 +21,7 @@ impl DecoderShots {
     #[must_use]
     pub fn sum<'a>(rows: impl IntoIterator<Item = &'a DecoderShots>) -> Vec<DecoderShots> {
         let none = |decoder| DecoderShots { decoder, shots: 0, shots_with_observables: 0, logical_errors: 0 };
-        let mut sums = Decoder::ALL.map(none);
+        let mut sums = DecoderKind::ALL.map(none);
         for row in rows {
             let sum = &mut sums[row.decoder as usize];
             sum.shots += row.shots;

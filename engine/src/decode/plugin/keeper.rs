@@ -1,0 +1,271 @@
+//! The keeper of a plugin: a cold thread that makes its seats, ends them, and makes others in their stead.
+//!
+//! Owns the processes of plugins that are not trusted. Loads, creates, starts, waits and ends; decode workers
+//! only take a seat out of a mailbox and put one in. Ends with the plugin's model and the last matcher.
+//! Bounds: one seat for each matcher, one attempt every [`RETRY`], [`READY_LIMIT`] for a process to get
+//! ready.
+
+use super::lane::Lane;
+use super::library::{self, Handle};
+use super::problem::Problem;
+use super::{PluginRefused, process};
+use crate::clock::Clock;
+use crate::hot::mailbox::{MailboxReceiver, MailboxSender, mailbox};
+use crate::units::{Nanos, Ticks};
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::Builder;
+use std::time::Duration;
+
+/// Time for a process to load its plugin and have it prepare itself.
+const READY_LIMIT: Nanos = Nanos(30_000_000_000);
+/// From a failed attempt to make a seat to the next.
+const RETRY: Nanos = Nanos(200_000_000);
+/// From one look at mailboxes and processes to the next: a spoiled seat waits that long.
+const LOOK: Duration = Duration::from_millis(1);
+/// A seat under way in each direction, and one that crosses it.
+const SEATS: usize = 2;
+
+/// What a seat is made from.
+pub(super) struct Recipe {
+    pub(super) problem: Problem,
+    pub(super) path: PathBuf,
+    pub(super) config: String,
+    pub(super) trusted: bool,
+}
+
+/// What a matcher decodes by.
+pub(super) enum Seat {
+    /// A decoder in this process.
+    Here(Handle),
+    /// A process of its own.
+    Apart(Lane),
+}
+
+/// A matcher's ends.
+pub(super) struct PlaceEnds {
+    pub(super) seats: MailboxReceiver<Seat>,
+    pub(super) returns: MailboxSender<Seat>,
+    pub(super) alive: Arc<()>,
+}
+
+enum Order {
+    /// A place for a matcher; answered when its seat is there or cannot be made.
+    Place(Sender<PlaceEnds>),
+    /// The cores of processes.
+    Confine(Vec<u32>),
+}
+
+/// The cold side's end of the keeper.
+pub(super) struct Keeper {
+    orders: Sender<Order>,
+}
+
+impl Keeper {
+    /// Starts the thread and has it make one seat, which the first matcher gets.
+    pub(super) fn start(recipe: Arc<Recipe>, clock: Clock) -> Result<Keeper, PluginRefused> {
+        let (orders, taken) = channel();
+        let (told, ready) = channel();
+        let body = move || {
+            let mut bench = Bench { recipe, clock, cores: Vec::new(), spare: None, places: Vec::new(), made: 0 };
+            match bench.make() {
+                Ok(made) => bench.spare = Some(made),
+                Err(refused) => {
+                    let _ = told.send(Err(refused));
+                    return;
+                }
+            }
+            let _ = told.send(Ok(()));
+            bench.run(&taken);
+        };
+        #[expect(clippy::disallowed_methods, reason = "a cold thread: it makes and ends what hot threads must not")]
+        let spawned = Builder::new().name("plugin".to_owned()).spawn(body);
+        let no_thread = |found: String| PluginRefused::Process { found };
+        spawned.map_err(|error| no_thread(format!("cannot be watched: {error}")))?;
+        ready.recv().unwrap_or_else(|_| Err(no_thread("was not started: its thread has ended".to_owned())))?;
+        Ok(Keeper { orders })
+    }
+
+    /// A place for a matcher, with its seat in the mailbox if one can be made.
+    pub(super) fn place(&self) -> PlaceEnds {
+        let (reply, ends) = channel();
+        let _ = self.orders.send(Order::Place(reply));
+        ends.recv().expect("the keeper runs for as long as its plugin's model")
+    }
+
+    /// Has processes, those of now and later ones, run on these cores.
+    pub(super) fn confine(&self, cores: &[u32]) {
+        let _ = self.orders.send(Order::Confine(cores.to_vec()));
+    }
+}
+
+/// A process, and where its end is noted.
+struct Process {
+    child: Child,
+    gone: Arc<AtomicBool>,
+    number: u64,
+}
+
+impl Process {
+    fn has_ended(&mut self) -> bool {
+        // An error: it is no child of ours any more.
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.gone.store(true, Ordering::Relaxed);
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+type Made = (Seat, Option<Process>);
+
+/// One matcher as the keeper sees it.
+struct Place {
+    seats: MailboxSender<Seat>,
+    returns: MailboxReceiver<Seat>,
+    alive: Arc<()>,
+    process: Option<Process>,
+    /// It has no sound seat; when to try to make one.
+    wants_at: Option<Ticks>,
+}
+
+struct Bench {
+    recipe: Arc<Recipe>,
+    clock: Clock,
+    cores: Vec<u32>,
+    /// Made to check the plugin.
+    spare: Option<Made>,
+    places: Vec<Place>,
+    /// Processes so far.
+    made: u64,
+}
+
+impl Bench {
+    fn run(&mut self, orders: &Receiver<Order>) {
+        let mut is_ending = false;
+        while !is_ending || !self.places.is_empty() {
+            match orders.recv_timeout(LOOK) {
+                Ok(Order::Place(reply)) => self.place(&reply),
+                Ok(Order::Confine(cores)) => self.confine(cores),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    is_ending = true;
+                    self.spare = None;
+                    std::thread::park_timeout(LOOK);
+                }
+            }
+            self.places.retain(|place| Arc::strong_count(&place.alive) > 1);
+            for at in 0..self.places.len() {
+                self.look_after(at);
+            }
+        }
+    }
+
+    fn place(&mut self, reply: &Sender<PlaceEnds>) {
+        let ((gives, seats), (returns, taken)) = (mailbox(SEATS), mailbox(SEATS));
+        let alive = Arc::new(());
+        let ends = PlaceEnds { seats, returns, alive: Arc::clone(&alive) };
+        let mut place =
+            Place { seats: gives, returns: taken, alive, process: None, wants_at: Some(self.clock.ticks()) };
+        if let Some((seat, process)) = self.spare.take() {
+            place.give(seat, process);
+        }
+        self.places.push(place);
+        self.look_after(self.places.len() - 1);
+        let _ = reply.send(ends);
+    }
+
+    fn confine(&mut self, cores: Vec<u32>) {
+        let spare = self.spare.iter().filter_map(|(_, process)| process.as_ref());
+        for process in self.places.iter().filter_map(|place| place.process.as_ref()).chain(spare) {
+            // Without it they run where the system lets them.
+            let _ = crate::host::pin::confine_thread(process.child.id(), &cores);
+        }
+        self.cores = cores;
+    }
+
+    /// Ends what came back, and makes another seat where one is missing.
+    fn look_after(&mut self, at: usize) {
+        let (place, now) = (&mut self.places[at], self.clock.ticks());
+        while let Some(seat) = place.returns.pop() {
+            // One that was replaced already: its process is gone.
+            let is_old = matches!(&seat, Seat::Apart(lane) if place.process.as_ref().is_none_or(|process| process.number != lane.number));
+            if !is_old {
+                place.process = None;
+                place.wants_at.get_or_insert(now);
+            }
+        }
+        if place.process.as_mut().is_some_and(Process::has_ended) {
+            place.process = None;
+            place.wants_at.get_or_insert(now);
+        }
+        if place.wants_at.is_none_or(|at| at > now) {
+            return;
+        }
+        match self.make() {
+            Ok((seat, process)) => self.places[at].give(seat, process),
+            // The plugin was sound at the start, so another attempt may succeed.
+            Err(_) => self.places[at].wants_at = Some(self.clock.ticks().plus(self.clock.rate().ticks(RETRY))),
+        }
+    }
+
+    /// Makes a seat.
+    fn make(&mut self) -> Result<Made, PluginRefused> {
+        let recipe = Arc::clone(&self.recipe);
+        if recipe.trusted {
+            // The system loads a library once, however often this asks for it.
+            let library = library::load(&recipe.path)?;
+            return Ok((Seat::Here(Handle::new(library, &recipe.problem, &recipe.config)?), None));
+        }
+        self.made += 1;
+        let failed = |found: String| PluginRefused::Process { found };
+        let no_lane = |error| failed(format!("has no shared memory: {error}"));
+        let path = recipe.path.to_string_lossy();
+        let (mut lane, file) = Lane::new(&recipe.problem, &path, &recipe.config, self.made).map_err(no_lane)?;
+        let mut command = process::command();
+        command.stdin(Stdio::from(file)).stdout(Stdio::null()).stderr(Stdio::null());
+        // A group of its own: an interrupt from the terminal ends the engine first, which still has shots.
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let child = command.spawn().map_err(|error| failed(format!("cannot be started: {error}")))?;
+        let mut process = Process { child, gone: Arc::clone(lane.gone()), number: self.made };
+        if !self.cores.is_empty() {
+            let _ = crate::host::pin::confine_thread(process.child.id(), &self.cores);
+        }
+        let (began, limit) = (self.clock.ticks(), self.clock.rate().ticks(READY_LIMIT));
+        loop {
+            match lane.readiness() {
+                Some(Ok(())) => return Ok((Seat::Apart(lane), Some(process))),
+                Some(Err(said)) => return Err(PluginRefused::Said { said }),
+                None if process.has_ended() => {
+                    // It may have answered between the two looks.
+                    if let Some(Err(said)) = lane.readiness() {
+                        return Err(PluginRefused::Said { said });
+                    }
+                    let status =
+                        process.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+                    return Err(failed(format!("ended before it was ready ({status})")));
+                }
+                None if self.clock.ticks().since(began) > limit => {
+                    return Err(failed(format!("was not ready after {} s", READY_LIMIT.0 / 1_000_000_000)));
+                }
+                None => std::thread::park_timeout(LOOK),
+            }
+        }
+    }
+}
+
+impl Place {
+    fn give(&mut self, seat: Seat, process: Option<Process>) {
+        self.process = process;
+        self.wants_at = None;
+        // There is room: a matcher takes seats out before it gives one back.
+        let _ = self.seats.push(seat);
+    }
+}
