@@ -115,6 +115,13 @@ impl Cursor<'_> {
             return Err(at.refuse("'^' as the last target", "a target after each '^'", "remove the separator"));
         }
         components.push(component(&mut detectors, &mut observables));
+        // Parts whose targets cancel change nothing.
+        let flips = |part: &Component| !(part.detectors.is_empty() && part.observables.is_empty());
+        if components.iter().any(flips) {
+            components.retain(flips);
+        } else {
+            components.truncate(1);
+        }
         Ok(Body::Error { probability, components })
     }
 

@@ -225,3 +225,15 @@ fn a_model_without_observables_has_a_word_for_them() {
     let neither = parse("error(0.1) L0\n");
     assert_eq!((neither.detectors, neither.detector_words(), neither.observable_words()), (0, 1, 1));
 }
+
+#[test]
+fn parts_whose_targets_cancel_are_no_parts() {
+    for (text, plain) in
+        [("error(0.2) D1 ^ D2 D2\n", "error(0.2) D1\n"), ("error(0.1) D0 D0 ^ L1 L1\n", "error(0.1)\n")]
+    {
+        let model = Model::parse(text.as_bytes()).unwrap();
+        let errors = Model::parse(plain.as_bytes()).unwrap().errors;
+        assert_eq!(model.errors, errors, "{text}");
+        assert_eq!(Model::parse(model.to_string().as_bytes()).unwrap().hash(), model.hash(), "{text}");
+    }
+}
