@@ -11,6 +11,7 @@
 //! Whole shots and windows are decoded behind one contract, by matching and by other decoders.
 
 mod by_graph;
+mod rescue;
 pub mod prepared;
 pub mod changes;
 mod window_tasks;
@@ -24,7 +25,8 @@ use crate::code::Model;
 use crate::code::correlations::correlations;
 use crate::code::graph::{Graph, GraphError};
 use crate::pipe::Carries;
-use crate::profile::{Decoder, Predecoder, Window, WindowRounds};
+use crate::predecode::{Local, Predecoder as _};
+use crate::profile::{Decoder, Predecoder, Rescue, Window, WindowRounds};
 pub use pinwheel_matching::LookupError;
 use stream::{StreamedMatcher, StreamedModel};
 use window::{WindowError, WindowMatcher, WindowModel};
@@ -33,7 +35,7 @@ use window::{WindowError, WindowMatcher, WindowModel};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Decoded {
     /// Weight of the matching, `Σ ln((1-p)/p)` over its edges; `None` for shots of several windows,
-    /// whose weights are not summed.
+    /// whose weights are not summed, and where nothing is matched.
     pub weight: Option<f64>,
 }
 
@@ -96,6 +98,9 @@ pub enum ReadyError {
     Lookup(#[from] LookupError),
 }
 
+#[cfg(test)]
+type MakesMatcher = Arc<dyn Fn() -> Box<dyn Matcher> + Send + Sync>;
+
 /// A model prepared for matching; every worker builds its matcher from it.
 #[derive(Clone)]
 pub struct MatcherModel(Ready);
@@ -105,6 +110,10 @@ enum Ready {
     Whole(Arc<by_graph::GraphModel>),
     Windows(Arc<WindowModel>),
     Stream(Arc<StreamedModel>),
+    /// With the words of a syndrome.
+    Guess(Local, usize),
+    #[cfg(test)]
+    Made(MakesMatcher),
 }
 
 impl MatcherModel {
@@ -174,6 +183,34 @@ impl MatcherModel {
         Ok(Self(Ready::Whole(Arc::new(by_graph::GraphModel::lookup(&graph)?))))
     }
 
+    /// Prepares `model` for answers by the local predecoder alone, which ignores the detection events that it
+    /// does not explain.
+    ///
+    /// # Errors
+    ///
+    /// If `model` is not a matching problem; see [`GraphError`].
+    pub fn guess(model: &Model) -> Result<Self, GraphError> {
+        Ok(Self(Ready::Guess(Local::new(model)?, model.detector_words())))
+    }
+
+    /// Whole shots by the matchers that `make` makes.
+    #[cfg(test)]
+    pub(crate) fn made_by(make: MakesMatcher) -> Self {
+        Self(Ready::Made(make))
+    }
+
+    /// Prepares `model` for rescues of whole shots.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::of`].
+    pub fn rescue(model: &Model, rescue: Rescue) -> Result<Self, ReadyError> {
+        match rescue.decoder() {
+            Some(decoder) => Self::of(model, decoder, Predecoder::None, Window::None),
+            None => Ok(Self::guess(model)?),
+        }
+    }
+
     /// Prepares `model` for matching by windows; see [`window`].
     ///
     /// # Errors
@@ -207,7 +244,9 @@ impl MatcherModel {
     #[must_use]
     pub fn matcher_by_rounds(&self) -> Option<Box<dyn Matcher>> {
         match &self.0 {
-            Ready::Whole(_) => None,
+            Ready::Whole(_) | Ready::Guess(..) => None,
+            #[cfg(test)]
+            Ready::Made(_) => None,
             Ready::Windows(model) => Some(Box::new(WindowMatcher::by_rounds(Arc::clone(model)))),
             Ready::Stream(_) => Some(self.matcher()),
         }
@@ -220,6 +259,9 @@ impl MatcherModel {
             Ready::Whole(model) => Box::new(by_graph::GraphMatcher::new(Arc::clone(model))),
             Ready::Windows(model) => Box::new(WindowMatcher::new(Arc::clone(model))),
             Ready::Stream(model) => Box::new(StreamedMatcher::new(Arc::clone(model))),
+            #[cfg(test)]
+            Ready::Made(make) => make(),
+            Ready::Guess(local, words) => Box::new(GuessMatcher { local: local.clone(), ignored: vec![0; *words] }),
         }
     }
 
@@ -227,7 +269,9 @@ impl MatcherModel {
     #[must_use]
     pub fn windows(&self) -> u32 {
         match &self.0 {
-            Ready::Whole(_) => 1,
+            Ready::Whole(_) | Ready::Guess(..) => 1,
+            #[cfg(test)]
+            Ready::Made(_) => 1,
             Ready::Windows(model) => model.plan().count(),
             Ready::Stream(model) => model.parts(),
         }
@@ -238,7 +282,9 @@ impl MatcherModel {
     #[must_use]
     pub fn words_after_rounds(&self) -> Option<Vec<u32>> {
         match &self.0 {
-            Ready::Whole(_) => None,
+            Ready::Whole(_) | Ready::Guess(..) => None,
+            #[cfg(test)]
+            Ready::Made(_) => None,
             Ready::Windows(model) => Some(model.words_after_rounds()),
             Ready::Stream(model) => Some(model.words_after_rounds().to_vec()),
         }
@@ -263,6 +309,9 @@ impl MatcherModel {
             Ready::Whole(model) => model.bytes(),
             Ready::Windows(model) => model.bytes(),
             Ready::Stream(model) => model.bytes(),
+            Ready::Guess(..) => 0,
+            #[cfg(test)]
+            Ready::Made(_) => 0,
         }
     }
 
@@ -273,7 +322,35 @@ impl MatcherModel {
             Ready::Whole(model) => model.name(),
             Ready::Windows(model) => model.name(),
             Ready::Stream(_) => stream::NAME,
+            Ready::Guess(..) => GUESS,
+            #[cfg(test)]
+            Ready::Made(_) => "made by a test",
         }
+    }
+}
+
+/// The name of [`GuessMatcher`] in reports.
+const GUESS: &str = "predecoder alone";
+
+/// Answers by the local predecoder alone.
+struct GuessMatcher {
+    local: Local,
+    /// The detection events that it does not explain.
+    ignored: Vec<u64>,
+}
+
+impl Matcher for GuessMatcher {
+    fn decode(&mut self, syndrome: &[u64], observables: &mut [u64]) -> Result<Decoded, DecodeError> {
+        self.local.predecode(syndrome, &mut self.ignored, observables);
+        Ok(Decoded { weight: None })
+    }
+
+    fn bytes(&self) -> usize {
+        8 * self.ignored.capacity()
+    }
+
+    fn name(&self) -> &'static str {
+        GUESS
     }
 }
 

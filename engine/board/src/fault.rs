@@ -46,7 +46,7 @@ pub enum FaultCode {
 
 impl FaultCode {
     /// All codes.
-    pub const ALL: [FaultCode; 29] = [
+    pub const ALL: [FaultCode; 30] = [
         FaultCode::Answered(ErrorCode::LaunchFailed),
         FaultCode::Answered(ErrorCode::LaunchUnknown),
         FaultCode::Answered(ErrorCode::BadAddress),
@@ -64,6 +64,7 @@ impl FaultCode {
         FaultCode::Answered(ErrorCode::DroppedOldest),
         FaultCode::Answered(ErrorCode::DroppedNew),
         FaultCode::Answered(ErrorCode::SiloDied),
+        FaultCode::Answered(ErrorCode::DeadlineTooNear),
         FaultCode::LateCompletion,
         FaultCode::WorkerQuarantined,
         FaultCode::DeviceLost,
@@ -130,6 +131,7 @@ impl FaultCode {
             FaultCode::Answered(ErrorCode::DroppedOldest) => "oldest shot dropped for want of a slot, slot",
             FaultCode::Answered(ErrorCode::DroppedNew) => "newest shot dropped for want of a slot, slot",
             FaultCode::Answered(ErrorCode::SiloDied) => "unanswered when its silo died, slot",
+            FaultCode::Answered(ErrorCode::DeadlineTooNear) => "deadline too near for any decoder, slot",
             FaultCode::LateCompletion => "completion after the answer, worker",
             FaultCode::WorkerQuarantined => "worker quarantined, worker",
             FaultCode::DeviceLost => "device lost, launches",

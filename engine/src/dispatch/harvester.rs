@@ -30,7 +30,7 @@ use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use pinwheel_edge::slot::table::{Answered, HarvestEnd, ShotHeader};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::sync::read_words;
-use tally::{Tally, Times, Verdict};
+use tally::{DeadlineOutcome, Tally, Times, Verdict};
 
 /// The parts of a harvester.
 pub struct HarvesterParts {
@@ -112,8 +112,22 @@ impl Harvester {
         let verdict = answered.error.is_none().then(|| self.judge(answered, outcome));
         let board = (&*self.pipe.board, self.pipe.silo);
         let late_ns = self.pipe.settings.late_ns();
-        let latency_ns = self.tally.enter(board, stream, (times, rate), (verdict, late_ns));
+        let deadline = self.deadline(answered);
+        let latency_ns = self.tally.enter(board, stream, (times, rate), (verdict, late_ns, deadline));
         self.pass_on(answered, latency_ns);
+    }
+
+    /// What became of its deadline, where deadlines are set.
+    #[inline]
+    fn deadline(&self, answered: &Answered) -> DeadlineOutcome {
+        let Some(deadlines) = &self.pipe.deadlines else { return DeadlineOutcome::default() };
+        let Answered { header, times, error, .. } = answered;
+        let after = deadlines.after_write(header.stream, &self.pipe.settings);
+        let is_late = after.is_some_and(|after| times.answered.since(header.submitted) > after);
+        DeadlineOutcome {
+            is_missed: error.is_some() || is_late,
+            is_refused: *error == Some(ErrorCode::DeadlineTooNear),
+        }
     }
 
     /// Whether an older answer of its stream was given in a slot that this pass has already

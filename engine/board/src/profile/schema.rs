@@ -6,6 +6,7 @@
 //! Longer than 500 lines, because it is one table of fields with their documentation.
 
 use super::alarms::{AlarmRule, Diagnostics, OnAlarm};
+use super::deadlines::Deadlines;
 use super::placement::PlacementRules;
 use super::silos::Silos;
 use super::weights::Weights;
@@ -42,6 +43,8 @@ pub struct Profile {
     pub decoder: Decoder,
     /// Streams that another decoder decodes, each named at most once; whole shots only.
     pub streams: Vec<StreamDecoder>,
+    /// Deadlines of answers, and what keeps them.
+    pub deadlines: Deadlines,
     /// The device that runs the predecode step.
     pub device: Device,
     /// Deadlines, and the times after which an answer is late or a thread stalled.

@@ -57,11 +57,13 @@ pub enum ErrorCode {
     DroppedNew = 16,
     /// The silo that had it died.
     SiloDied = 17,
+    /// No decoder could answer it by its deadline.
+    DeadlineTooNear = 18,
 }
 
 impl ErrorCode {
     /// All codes, ascending.
-    pub const ALL: [ErrorCode; 17] = [
+    pub const ALL: [ErrorCode; 18] = [
         ErrorCode::LaunchFailed,
         ErrorCode::LaunchUnknown,
         ErrorCode::BadAddress,
@@ -79,6 +81,7 @@ impl ErrorCode {
         ErrorCode::DroppedOldest,
         ErrorCode::DroppedNew,
         ErrorCode::SiloDied,
+        ErrorCode::DeadlineTooNear,
     ];
 
     /// Name as answer files and reports spell it.
@@ -102,6 +105,7 @@ impl ErrorCode {
             ErrorCode::DroppedOldest => "dropped_oldest",
             ErrorCode::DroppedNew => "dropped_new",
             ErrorCode::SiloDied => "silo_died",
+            ErrorCode::DeadlineTooNear => "deadline_too_near",
         }
     }
 

@@ -28,6 +28,8 @@ pub struct AnswerRecord {
     pub sequence: u64,
     /// Error code; 0 if it was decoded.
     pub error: u16,
+    /// The rescue decoder gave it.
+    pub is_rescued: bool,
     /// Name of the decoder that gave it; `None` with an error.
     pub decoder: Option<&'static str>,
     /// Hash of the error model by which it was decoded; without meaning with an error.
@@ -203,7 +205,11 @@ impl Answers {
         let line = AnswerLine {
             stream: record.stream,
             seq: record.sequence,
-            status: if decoded { "ok" } else { name(record.error) },
+            status: match (decoded, record.is_rescued) {
+                (true, false) => "ok",
+                (true, true) => "rescued",
+                (false, _) => name(record.error),
+            },
             observables: &flips,
             latency_ns: record.latency_ns,
             decoder: record.decoder,

@@ -20,6 +20,7 @@ fn record(index: u64, observables: u64, error: u16) -> AnswerRecord {
         stream,
         sequence,
         error,
+        is_rescued: false,
         decoder,
         model: 0xabc,
         latency_ns: 1_000 + index,
