@@ -3,7 +3,6 @@
 //!
 //! Plain data; `check` enforces the ranges written here.
 
-use super::schema::Decoder;
 use serde::{Deserialize, Serialize};
 
 /// Deadlines of answers, and what keeps them.
@@ -51,19 +50,6 @@ pub enum Rescue {
     /// The flips of the local predecoder alone: pairs of neighbouring detection events are explained, all others are
     /// ignored. The least time, and by far the most logical errors.
     Predecoder,
-}
-
-impl Rescue {
-    /// The decoder that gives the answer; `None`: the predecoder alone does.
-    #[must_use]
-    pub const fn decoder(self) -> Option<Decoder> {
-        match self {
-            Self::Matching => Some(Decoder::Matching),
-            Self::UnionFind => Some(Decoder::UnionFind),
-            Self::Lookup => Some(Decoder::Lookup),
-            Self::Predecoder => None,
-        }
-    }
 }
 
 /// The deadline of one stream's answers.

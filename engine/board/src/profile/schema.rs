@@ -6,7 +6,7 @@
 //! Longer than 500 lines, because it is one table of fields with their documentation.
 
 use super::alarms::{AlarmRule, Diagnostics, OnAlarm};
-use super::deadlines::Deadlines;
+use super::deadlines::{Deadlines, Rescue};
 use super::placement::PlacementRules;
 use super::silos::Silos;
 use super::weights::Weights;
@@ -323,6 +323,19 @@ impl Decoder {
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|decoder| decoder.name() == name)
+    }
+}
+
+impl Rescue {
+    /// The decoder that gives the answer; `None`: the predecoder alone does.
+    #[must_use]
+    pub const fn decoder(self) -> Option<Decoder> {
+        match self {
+            Self::Matching => Some(Decoder::Matching),
+            Self::UnionFind => Some(Decoder::UnionFind),
+            Self::Lookup => Some(Decoder::Lookup),
+            Self::Predecoder => None,
+        }
     }
 }
 
