@@ -13,6 +13,7 @@
 mod by_graph;
 #[expect(unsafe_code, reason = "calls into shared libraries of others, and memory that their processes map, too")]
 pub mod plugin;
+mod rescue;
 pub mod prepared;
 pub mod changes;
 pub mod window;
@@ -28,7 +29,8 @@ use crate::code::correlations::correlations;
 use crate::code::graph::{Graph, GraphError};
 use crate::code::heralds::heralds;
 use crate::pipe::Carries;
-use crate::profile::{Decoder, DecoderKind, Predecoder, Window, WindowRounds};
+use crate::predecode::{Local, Predecoder as _};
+use crate::profile::{Decoder, DecoderKind, Predecoder, Rescue, Window, WindowRounds};
 use blocks::{BlockedMatcher, BlockedModel};
 pub use pinwheel_matching::LookupError;
 use plugin::{PluginFault, PluginModel, PluginRefused, PluginSettings};
@@ -39,7 +41,7 @@ use window::{WindowError, WindowMatcher, WindowModel};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Decoded {
     /// Weight of the matching, `Σ ln((1-p)/p)` over its edges; `None` for shots of several windows,
-    /// whose weights are not summed.
+    /// whose weights are not summed, and where nothing is matched.
     pub weight: Option<f64>,
     /// Weight of the best explanation with other observables less that of the best with these: the
     /// logarithm of how much likelier these are. `None`: not asked for, or not found within the
@@ -130,6 +132,9 @@ pub enum ReadyError {
     Plugin(#[from] PluginRefused),
 }
 
+#[cfg(test)]
+type MakesMatcher = Arc<dyn Fn() -> Box<dyn Matcher> + Send + Sync>;
+
 /// A model prepared for matching; every worker builds its matcher from it.
 #[derive(Clone)]
 pub struct MatcherModel(Ready);
@@ -141,6 +146,10 @@ enum Ready {
     Stream(Arc<StreamedModel>),
     Blocks(Arc<BlockedModel>),
     Plugin(Arc<PluginModel>),
+    /// With the words of a syndrome.
+    Guess(Local, usize),
+    #[cfg(test)]
+    Made(MakesMatcher),
 }
 
 impl MatcherModel {
@@ -236,6 +245,38 @@ impl MatcherModel {
         Ok(Self(Ready::Whole(Arc::new(confident))))
     }
 
+    /// Prepares `model` for answers by the local predecoder alone, which ignores the detection events that it
+    /// does not explain.
+    ///
+    /// # Errors
+    ///
+    /// If `model` is not a matching problem; see [`GraphError`].
+    pub fn guess(model: &Model) -> Result<Self, GraphError> {
+        Ok(Self(Ready::Guess(Local::new(model)?, model.detector_words())))
+    }
+
+    /// Whole shots by the matchers that `make` makes.
+    #[cfg(test)]
+    pub(crate) fn made_by(make: MakesMatcher) -> Self {
+        Self(Ready::Made(make))
+    }
+
+    /// Prepares `model` for rescues of whole shots.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::of`].
+    pub fn rescue(model: &Model, rescue: Rescue) -> Result<Self, ReadyError> {
+        let decoder = match rescue {
+            Rescue::Matching => Decoder::Matching,
+            Rescue::UnionFind => Decoder::UnionFind,
+            Rescue::Lookup => Decoder::Lookup,
+            Rescue::Predecoder if model.heralds.is_empty() => return Ok(Self::guess(model)?),
+            Rescue::Predecoder => return Err(ReadyError::Heralds),
+        };
+        Self::of(model, decoder, Predecoder::None, Window::None)
+    }
+
     /// Prepares `model` for matching by windows; see [`window`].
     ///
     /// # Errors
@@ -278,7 +319,9 @@ impl MatcherModel {
     #[must_use]
     pub fn matcher_by_rounds(&self) -> Option<Box<dyn Matcher>> {
         match &self.0 {
-            Ready::Whole(_) | Ready::Plugin(_) => None,
+            Ready::Whole(_) | Ready::Plugin(_) | Ready::Guess(..) => None,
+            #[cfg(test)]
+            Ready::Made(_) => None,
             Ready::Windows(model) => Some(Box::new(WindowMatcher::by_rounds(Arc::clone(model)))),
             Ready::Stream(_) | Ready::Blocks(_) => Some(self.matcher()),
         }
@@ -293,6 +336,9 @@ impl MatcherModel {
             Ready::Stream(model) => Box::new(StreamedMatcher::new(Arc::clone(model))),
             Ready::Blocks(model) => Box::new(BlockedMatcher::new(Arc::clone(model))),
             Ready::Plugin(model) => Box::new(model.matcher()),
+            #[cfg(test)]
+            Ready::Made(make) => make(),
+            Ready::Guess(local, words) => Box::new(GuessMatcher { local: local.clone(), ignored: vec![0; *words] }),
         }
     }
 
@@ -300,7 +346,9 @@ impl MatcherModel {
     #[must_use]
     pub fn windows(&self) -> u32 {
         match &self.0 {
-            Ready::Whole(_) | Ready::Plugin(_) => 1,
+            Ready::Whole(_) | Ready::Plugin(_) | Ready::Guess(..) => 1,
+            #[cfg(test)]
+            Ready::Made(_) => 1,
             Ready::Windows(model) => model.plan().count(),
             Ready::Stream(model) => model.parts(),
             Ready::Blocks(model) => model.tasks(),
@@ -312,7 +360,9 @@ impl MatcherModel {
     #[must_use]
     pub fn words_after_rounds(&self) -> Option<Vec<u32>> {
         match &self.0 {
-            Ready::Whole(_) | Ready::Plugin(_) => None,
+            Ready::Whole(_) | Ready::Plugin(_) | Ready::Guess(..) => None,
+            #[cfg(test)]
+            Ready::Made(_) => None,
             Ready::Windows(model) => Some(model.words_after_rounds()),
             Ready::Stream(model) => Some(model.words_after_rounds().to_vec()),
             Ready::Blocks(model) => Some(model.words_after_rounds().to_vec()),
@@ -341,6 +391,9 @@ impl MatcherModel {
             Ready::Stream(model) => model.bytes(),
             Ready::Blocks(model) => model.bytes(),
             Ready::Plugin(model) => model.bytes(),
+            Ready::Guess(..) => 0,
+            #[cfg(test)]
+            Ready::Made(_) => 0,
         }
     }
 
@@ -353,6 +406,9 @@ impl MatcherModel {
             Ready::Stream(_) => stream::NAME,
             Ready::Blocks(_) => blocks::NAME,
             Ready::Plugin(model) => model.name(),
+            Ready::Guess(..) => GUESS,
+            #[cfg(test)]
+            Ready::Made(_) => "made by a test",
         }
     }
 
@@ -371,6 +427,31 @@ impl MatcherModel {
             Ready::Plugin(model) => Some(model),
             _ => None,
         }
+    }
+}
+
+/// The name of [`GuessMatcher`] in reports.
+const GUESS: &str = "predecoder alone";
+
+/// Answers by the local predecoder alone.
+struct GuessMatcher {
+    local: Local,
+    /// The detection events that it does not explain.
+    ignored: Vec<u64>,
+}
+
+impl Matcher for GuessMatcher {
+    fn decode(&mut self, syndrome: &[u64], observables: &mut [u64]) -> Result<Decoded, DecodeError> {
+        self.local.predecode(syndrome, &mut self.ignored, observables);
+        Ok(Decoded { weight: None, gap: None })
+    }
+
+    fn bytes(&self) -> usize {
+        8 * self.ignored.capacity()
+    }
+
+    fn name(&self) -> &'static str {
+        GUESS
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod answer;
 mod carries;
+mod deadlines;
 pub mod lanes;
 pub mod pool;
 mod pressure;
@@ -18,6 +19,7 @@ mod watermarks;
 
 pub use answer::{Answer, AnsweredBy, MODELS_MAX};
 pub use carries::{BlockShots, Carries, CarryWindow, StreamShots};
+pub use deadlines::AnswerDeadlines;
 pub use pressure::Pressure;
 pub use streams::{home, partner};
 pub use to_graph::{FromPath, ToGraph, Tombstone};
@@ -56,6 +58,8 @@ pub struct Pipe {
     pub health: Arc<HealthWord>,
     /// Live limits.
     pub settings: Arc<Settings>,
+    /// When answers are due, if the profile says so.
+    pub deadlines: Option<Arc<AnswerDeadlines>>,
     /// The board.
     pub board: Arc<Board>,
 }

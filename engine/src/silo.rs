@@ -46,7 +46,7 @@ use crate::graph::{CompileError, Event};
 use crate::hot::memory::Arena;
 use crate::hot::{FaultyRole, HotFault, Init, Role, RoleError, RoleSpec, Settings};
 use crate::pipe::samples::SampleReader;
-use crate::pipe::{Answer, Pipe, ToGraph, Watermarks, home};
+use crate::pipe::{Answer, AnswerDeadlines, Pipe, ToGraph, Watermarks, home};
 use crate::predecode::{self, Local, Passthrough, Tables};
 use crate::profile::{Decoder, Faults, Predecoder, Profile, RoleFault, TaskTrace, Window};
 use crate::roles::RoleKind;
@@ -272,6 +272,7 @@ pub fn wire(
         watermarks: Arc::new(Watermarks::new(share.streams, |stream| share.own.binary_search(&stream).is_ok())),
         health: Arc::new(HealthWord::new()),
         settings: Arc::clone(&common.settings),
+        deadlines: AnswerDeadlines::of(profile, common.clock.rate()),
         board: Arc::clone(&common.board),
     };
     let (sink, answers) = answer_ring(answers, profile.slots);
@@ -455,3 +456,6 @@ fn injections(faults: &Faults) -> Injections {
         bad_address: faults.bad_address,
     }
 }
+
+#[cfg(test)]
+mod tests;

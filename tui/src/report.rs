@@ -136,6 +136,8 @@ pub struct Report {
     pub late: u64,
     /// Deadline of an answer, from the scheduled arrival.
     pub deadline_ns: u64,
+    /// Shots by what became of their deadlines (`deadlines` of the profile).
+    pub deadlines: DeadlineReport,
     /// Answers that differ from the true observables.
     pub logical_errors: u64,
     /// Logical errors divided by shots with true observables; `null` without such shots.
@@ -291,6 +293,8 @@ pub struct StreamReport {
     pub ler_at: Vec<RateAt>,
     /// Hash of the error model by which its shots were decoded at the end.
     pub model_hash: String,
+    /// Its shots by what became of their deadlines.
+    pub deadlines: DeadlineReport,
     /// Its answers without an error, by the decoder that gave them; only decoders that gave some.
     pub decoders: Vec<DecoderReport>,
     /// Bit mask: parity of each of the first 64 observables over the stream's answers.
@@ -366,6 +370,35 @@ impl AbstentionReport {
     }
 }
 
+/// Shots by what became of their deadlines.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct DeadlineReport {
+    /// Shots without an answer by their deadline, errors included; 0 unless the profile sets `deadlines`.
+    pub missed: u64,
+    /// Shots refused, because no decoder could have answered them by their deadline.
+    pub refused: u64,
+    /// Shots that the rescue decoder answered.
+    pub rescued: u64,
+    /// Of these, answers that differ from the true observables.
+    pub rescued_wrong: u64,
+}
+
+impl DeadlineReport {
+    fn of(view: &StreamView) -> DeadlineReport {
+        let StreamView { missed, refused, rescued, rescued_wrong, .. } = *view;
+        DeadlineReport { missed, refused, rescued, rescued_wrong }
+    }
+
+    fn sum(streams: &[StreamView]) -> DeadlineReport {
+        streams.iter().map(DeadlineReport::of).fold(DeadlineReport::default(), |sum, of| DeadlineReport {
+            missed: sum.missed + of.missed,
+            refused: sum.refused + of.refused,
+            rescued: sum.rescued + of.rescued,
+            rescued_wrong: sum.rescued_wrong + of.rescued_wrong,
+        })
+    }
+}
+
 /// Error rate at a deadline.
 #[derive(Clone, Debug, Serialize)]
 pub struct RateAt {
@@ -429,6 +462,7 @@ impl Report {
             error_names: by_code(silos, |error, entry: &mut String| entry.clone_from(&error.name)),
             late: counters.late,
             deadline_ns: engine.late_ns,
+            deadlines: DeadlineReport::sum(streams),
             logical_errors: counters.logical_errors,
             logical_error_rate: ratio(counters.logical_errors, counters.shots_with_observables),
             logical_error_rate_ci95: wilson::interval_95(counters.logical_errors, counters.shots_with_observables),
@@ -568,6 +602,7 @@ fn stream(view: &StreamView) -> StreamReport {
         logical_error_rate: ratio(view.logical_errors, view.shots_with_observables),
         ler_at: ler_at([view]),
         model_hash: hash_text(view.model_hash),
+        deadlines: DeadlineReport::of(view),
         decoders: decoders(&view.decoders),
         frame: view.frame,
         overflow: overflow::by_name(&view.overflow),

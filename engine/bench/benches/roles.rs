@@ -35,7 +35,7 @@ use pinwheel_engine::pipe::lanes::{DecodeLanes, LINE_WORDS, ResultLine, WorkerLa
 use pinwheel_engine::pipe::pool::Pool;
 use pinwheel_engine::pipe::{Answer, AnsweredBy, Pipe, ToGraph, Watermarks};
 use pinwheel_engine::predecode::Passthrough;
-use pinwheel_engine::profile::{self, FreeWorker, Profile};
+use pinwheel_engine::profile::{self, FreeWorker, Profile, ShotOrder};
 use pinwheel_engine::roles::RoleKind;
 use std::sync::Arc;
 
@@ -213,6 +213,7 @@ pub fn wired(
         watermarks: Arc::new(Watermarks::new(streams, |_| true)),
         health: Arc::new(HealthWord::new()),
         settings: Arc::clone(&settings),
+        deadlines: None,
         board: Arc::clone(&board),
     };
     let rate = CLOCK.rate();
@@ -228,7 +229,7 @@ pub fn wired(
     let pool = Pool::new(config, decoders, count as u32, streams, None, &CLOCK).unwrap();
     let base = Timebase { rate, start: CLOCK.start() };
     let states = Arc::new(StreamStates::new(Arc::clone(&pipe.pages), base, observables));
-    let (lanes, ends) = DecodeLanes::new(decoders, rate);
+    let (lanes, ends) = DecodeLanes::new(decoders, ShotOrder::Fifo, rate);
     let orchestrator = Orchestrator::new(OrchestratorParts {
         pipe: pipe.clone(),
         release,
@@ -242,6 +243,7 @@ pub fn wired(
         joints: None,
         moves: None,
         states: Arc::clone(&states),
+        has_rescue: false,
     });
     let decoders = ends.into_iter().zip(pool.workers).enumerate().map(|(index, (lane, worker))| {
         let Some(matching) = setup.matching.clone() else {

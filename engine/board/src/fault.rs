@@ -46,7 +46,7 @@ pub enum FaultCode {
 
 impl FaultCode {
     /// All codes.
-    pub const ALL: [FaultCode; 39] = [
+    pub const ALL: [FaultCode; 40] = [
         FaultCode::Answered(ErrorCode::LaunchFailed),
         FaultCode::Answered(ErrorCode::LaunchUnknown),
         FaultCode::Answered(ErrorCode::BadAddress),
@@ -74,6 +74,7 @@ impl FaultCode {
         FaultCode::Answered(ErrorCode::PluginUnexplained),
         FaultCode::Answered(ErrorCode::PluginLate),
         FaultCode::Answered(ErrorCode::PluginGone),
+        FaultCode::Answered(ErrorCode::DeadlineTooNear),
         FaultCode::LateCompletion,
         FaultCode::WorkerQuarantined,
         FaultCode::DeviceLost,
@@ -154,6 +155,7 @@ impl FaultCode {
             }
             FaultCode::Answered(ErrorCode::PluginLate) => "plugin missed its time limit, slot",
             FaultCode::Answered(ErrorCode::PluginGone) => "plugin's process ended, slot",
+            FaultCode::Answered(ErrorCode::DeadlineTooNear) => "deadline too near for any decoder, slot",
             FaultCode::LateCompletion => "completion after the answer, worker",
             FaultCode::WorkerQuarantined => "worker quarantined, worker",
             FaultCode::DeviceLost => "device lost, launches",

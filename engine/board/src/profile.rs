@@ -16,6 +16,7 @@
 
 mod alarms;
 mod check;
+mod deadlines;
 mod diff;
 mod finding;
 mod full;
@@ -33,6 +34,7 @@ pub use check::{
     STREAM_QUEUES_BYTES_MAX, THREAD_NAME_BYTES_MAX, THREAD_ROLES_MAX, THREADS_MAX, WINDOW_ROUNDS_MAX, WINDOW_TASKS_MAX,
     WORKERS_MAX, stream_queues_bytes,
 };
+pub use deadlines::{Deadlines, Rescue, ShotOrder, StreamDeadline};
 pub use diff::{Applies, Change, applies, diff};
 pub use finding::{Finding, ProfileError};
 pub use load::{DEFAULT_NAME, ENTRIES_MAX, FILE_BYTES_MAX, Origin, ProfileEntry, check_name, list, text, usable_text};

@@ -13,7 +13,8 @@
 //! other half there are two or three complete silos, half of them with the same links: streams move
 //! between them under load, silos are drained, stopped or lose a role, are taken over, and rejoin;
 //! in half of these seeds pairs of their streams are read jointly. Where shots are decoded whole, the
-//! decoder of all streams or of one changes now and then. A stream's answers without an error arrive
+//! decoder of all streams or of one changes now and then, and half of these seeds have deadlines and a rescue
+//! decoder. A stream's answers without an error arrive
 //! in sequence. Checks at the end: no page is lost, every shot was answered once, and every answer
 //! without an error is the decode of its own shot by the decoder that it names.
 
@@ -143,6 +144,9 @@ mod tests {
             "dropped_new",
             "waited",
             "sent_to_cpu",
+            "rescued",
+            "refused",
+            "missed",
         ] {
             assert!(
                 found.faults.get(name).is_some_and(|count| *count > 0),

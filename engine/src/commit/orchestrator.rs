@@ -30,6 +30,7 @@
 //! most the number of slots.
 
 mod answers;
+mod due;
 mod rounds;
 
 use super::arbiter_driver::ArbiterDriver;
@@ -44,8 +45,10 @@ use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Work};
 use crate::pipe::lanes::{DecodeLanes, LINE_WORDS, ShotLine, fits_line};
 use crate::pipe::pool::{Regions, task_of};
 use crate::pipe::{Carries, FromPath, Pipe, Tombstone};
+use crate::profile::ShotOrder;
 use crate::roles::{RoleKind, TaskKernel};
 use crate::units::Ticks;
+use due::DueQueue;
 use pinwheel_edge::slot::jobs::{Job, JobReturn};
 use pinwheel_edge::slot::table::TicketView;
 use pinwheel_edge::slot::word::ErrorCode;
@@ -94,6 +97,8 @@ pub struct OrchestratorParts {
     pub moves: Option<Moves>,
     /// The streams' states.
     pub states: Arc<StreamStates>,
+    /// Whether shots have a rescue decoder.
+    pub has_rescue: bool,
 }
 
 /// What the graph role knows of a job that is being decoded.
@@ -120,6 +125,8 @@ pub struct Orchestrator {
     /// Whether a shot's words travel in its line.
     fits_line: bool,
     is_polls_turn: bool,
+    /// Shots by deadline, where the profile asks for that order.
+    due: Option<DueQueue>,
     /// A job whose lane or task found no room.
     in_hand: Option<Job>,
     /// A job of which only the first windows found room, and the index of its next window.
@@ -144,7 +151,9 @@ impl Orchestrator {
     pub fn new(parts: OrchestratorParts) -> Orchestrator {
         let (streams, geometry) = (parts.pipe.streams, parts.pipe.table.geometry());
         board::set(&parts.pipe.board.graph(parts.pipe.silo).lane_shots, parts.lanes.depth_max());
+        let by_deadline = parts.pipe.deadlines.as_ref().is_some_and(|of| of.order == ShotOrder::Deadline);
         Orchestrator {
+            due: by_deadline.then(|| DueQueue::new(parts.pipe.jobs.len(), parts.has_rescue)),
             reorder: ReorderBuffer::new(streams, geometry.slots, parts.pipe.jobs.len()),
             underway: vec![Underway::default(); parts.pipe.jobs.len()].into(),
             reassigned: VecDeque::with_capacity(parts.pipe.jobs.len()),
@@ -165,7 +174,13 @@ impl Orchestrator {
         }
     }
 
-    /// The next job. Dispatch and poll take turns: each passes jobs on at its own pace.
+    /// The next job to be decoded.
+    #[inline]
+    fn next_job(&mut self) -> Option<Job> {
+        if self.due.is_some() { self.nearest() } else { self.pop() }
+    }
+
+    /// The oldest job. Dispatch and poll take turns: each passes jobs on at its own pace.
     fn pop(&mut self) -> Option<Job> {
         let [one, other] = &mut self.parts.inputs;
         let (first, second) = if self.is_polls_turn { (other, one) } else { (one, other) };
@@ -218,14 +233,16 @@ impl Orchestrator {
     fn assign(&mut self, job: Job, worker: usize, (stream, is_ordered): (u32, bool), frame: &Frame<'_>) {
         let jobs = &self.parts.pipe.jobs;
         let origin = jobs.origin(&job);
-        if self.parts.pipe.table.is_open(origin.ticket) == TicketView::Closed {
+        let TicketView::Open { submitted } = self.parts.pipe.table.is_open(origin.ticket) else {
             if is_ordered {
                 self.keep_failed(job, ErrorCode::ShotDeadline, frame);
             } else {
                 self.drop_job(job);
             }
             return;
-        }
+        };
+        let (left, others_wait) = self.left(stream, submitted, frame.now);
+        let jobs = &self.parts.pipe.jobs;
         let words = if self.fits_line {
             let (detectors, observables) = (jobs.detectors(&job), jobs.observables(&job));
             let word = |at| detectors.get(at).or_else(|| observables.get(at - detectors.len()));
@@ -239,6 +256,8 @@ impl Orchestrator {
             generation: origin.ticket.generation,
             slot: origin.ticket.slot as u16,
             is_raw: origin.raw,
+            others_wait,
+            left,
             assigned: frame.now,
             words,
         };
@@ -522,8 +541,10 @@ impl Role for Orchestrator {
         if !self.arriving.is_empty() {
             items += self.look_at_rounds(frame);
         }
+        // Not of the budget: a long queue must not keep workers waiting.
+        let queued = if self.due.is_some() { self.take_in_due(frame) } else { 0 };
         while items < BUDGET_ITEMS && !self.is_crowded() && self.finish_partial(frame) {
-            let job = self.in_hand.take().or_else(|| self.pop());
+            let job = self.in_hand.take().or_else(|| self.next_job());
             items += self.take_in(frame);
             let Some(job) = job else { break };
             self.in_hand = self.take_up(job, frame);
@@ -532,7 +553,7 @@ impl Role for Orchestrator {
             }
             items += 1;
         }
-        items += results;
+        items += results + queued;
         if self.flushed != self.submitted {
             // The rest of a partial shot's windows is no item, and must be flushed all the same.
             self.flushed = self.submitted;
@@ -552,6 +573,7 @@ impl Role for Orchestrator {
     fn is_drained(&self) -> bool {
         self.in_hand.is_none()
             && self.partial.is_none()
+            && self.due.as_ref().is_none_or(DueQueue::is_empty)
             && self.arriving.is_empty()
             && self.held.is_empty()
             && self.in_windows == 0

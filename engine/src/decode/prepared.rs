@@ -6,10 +6,11 @@
 //! stream's number; where one serves all streams, by one comparison.
 
 use super::plugin::PluginModel;
+use super::rescue::{Choice, Pending, RescueChoice};
 use super::{Matcher, MatcherModel, ReadyError};
 use crate::code::Model;
 use crate::pipe::AnsweredBy;
-use crate::profile::{Decoder, Limits, Predecoder, Profile, Window};
+use crate::profile::{Decoder, Limits, Predecoder, Profile, Rescue, Window};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -65,6 +66,8 @@ struct Ready {
     decoder: Decoder,
     model: u16,
     matching: MatcherModel,
+    /// What rescues its shots; `None` if nothing does, or if that would be the same decoder.
+    rescue: Option<(Rescue, MatcherModel)>,
 }
 
 /// The decoders of a run.
@@ -89,6 +92,18 @@ impl Prepared {
     /// If `profile` or `models` name a stream that the profile does not have.
     pub fn of(models: &Models, profile: &Profile, ready: &[&Prepared]) -> Result<Prepared, ReadyError> {
         let mut all: Vec<Ready> = Vec::new();
+        // One rescue decoder serves all decoders of a model.
+        let rescue_of = |all: &[Ready], decoder: &Decoder, of: &NumberedModel| -> Result<_, ReadyError> {
+            let wanted = profile.deadlines.rescue.filter(|rescue| rescue.decoder() != Some(decoder.kind()));
+            let Some(rescue) = wanted else { return Ok(None) };
+            let of_model = |ready: &&Ready| ready.model == of.number;
+            let known = all.iter().chain(ready.iter().flat_map(|ready| &ready.all)).filter(of_model);
+            let known = known.filter_map(|ready| ready.rescue.as_ref()).find(|(kind, _)| *kind == rescue);
+            Ok(Some(match known {
+                Some(known) => known.clone(),
+                None => (rescue, MatcherModel::rescue(&of.model, rescue)?),
+            }))
+        };
         let mut place = |decoder: &Decoder, of: &NumberedModel| -> Result<u16, ReadyError> {
             let is_it = |ready: &&Ready| (&ready.decoder, ready.model) == (decoder, of.number);
             if let Some(at) = all.iter().position(|ready| is_it(&ready)) {
@@ -103,7 +118,8 @@ impl Prepared {
                     if profile.confidence { plain.with_confidence(&of.model)? } else { plain }
                 }
             };
-            all.push(Ready { decoder: decoder.clone(), model: of.number, matching });
+            let rescue = rescue_of(&all, decoder, of)?;
+            all.push(Ready { decoder: decoder.clone(), model: of.number, matching, rescue });
             Ok((all.len() - 1) as u16)
         };
         place(&profile.decoder, &models.main)?;
@@ -136,7 +152,13 @@ impl Prepared {
     /// One decoder of all streams, whose model is prepared.
     #[must_use]
     pub fn just(decoder: Decoder, matching: MatcherModel) -> Prepared {
-        Prepared { all: vec![Ready { decoder, model: 0, matching }], by_stream: Arc::default() }
+        Prepared { all: vec![Ready { decoder, model: 0, matching, rescue: None }], by_stream: Arc::default() }
+    }
+
+    /// As [`Prepared::just`], with a rescue decoder.
+    #[cfg(test)]
+    pub(crate) fn with_rescue(decoder: Decoder, own: MatcherModel, rescue: Option<(Rescue, MatcherModel)>) -> Prepared {
+        Prepared { all: vec![Ready { decoder, model: 0, matching: own, rescue }], by_stream: Arc::default() }
     }
 
     /// What decodes the streams that are not named.
@@ -148,9 +170,13 @@ impl Prepared {
     /// Builds a worker's matchers, of number `epoch`.
     #[must_use]
     pub fn matchers(&self, epoch: u64) -> Matchers {
-        let mut all = self.all.iter().map(|Ready { decoder, model, matching }| {
-            let (by, matcher) = (AnsweredBy::new(decoder.kind(), *model), matching.matcher());
-            MatcherOf { matcher, by, matching: matching.clone() }
+        let mut all = self.all.iter().map(|Ready { decoder, model, matching, rescue }| {
+            let own = MatcherOf::new(matching, AnsweredBy::new(decoder.kind(), *model));
+            let rescue = rescue.as_ref().map(|(rescue, matching)| {
+                let by = AnsweredBy::rescue(*rescue, *model);
+                MatcherOf::new(matching, by)
+            });
+            Serving { own, choice: Box::new(RescueChoice::new(rescue.is_some())), rescue }
         });
         let main = all.next().expect("there is a decoder of the streams that are not named");
         Matchers { main, others: all.collect(), by_stream: Arc::clone(&self.by_stream), epoch }
@@ -160,8 +186,19 @@ impl Prepared {
     /// Builds matchers to measure them, but none of plugins.
     #[must_use]
     pub fn bytes(&self) -> (usize, usize) {
-        let shared = self.all.iter().map(|ready| ready.matching.bytes()).sum();
-        (shared, self.all.iter().map(|ready| ready.matching.matcher_bytes()).sum())
+        let mut rescues: Vec<(Rescue, u16)> = Vec::new();
+        let (mut shared, mut own) = (0, 0);
+        for Ready { model, matching, rescue, .. } in &self.all {
+            shared += matching.bytes();
+            own += matching.matcher_bytes();
+            let Some((kind, matching)) = rescue else { continue };
+            own += matching.matcher_bytes();
+            if !rescues.contains(&(*kind, *model)) {
+                rescues.push((*kind, *model));
+                shared += matching.bytes();
+            }
+        }
+        (shared, own)
     }
 
     /// Has the processes of plugins run on these cores only.
@@ -215,10 +252,24 @@ struct MatcherOf {
     matching: MatcherModel,
 }
 
+impl MatcherOf {
+    fn new(matching: &MatcherModel, by: AnsweredBy) -> MatcherOf {
+        MatcherOf { matcher: matching.matcher(), by, matching: matching.clone() }
+    }
+}
+
+/// What serves the shots of some streams on one worker.
+struct Serving {
+    own: MatcherOf,
+    rescue: Option<MatcherOf>,
+    /// In a box: matchers are moved when they are exchanged.
+    choice: Box<RescueChoice>,
+}
+
 /// One worker's matchers.
 pub struct Matchers {
-    main: MatcherOf,
-    others: Box<[MatcherOf]>,
+    main: Serving,
+    others: Box<[Serving]>,
     /// By stream: 0 for `main`, otherwise one more than the place in `others`; empty: all `main`.
     by_stream: Arc<[u16]>,
     pub(super) epoch: u64,
@@ -226,7 +277,7 @@ pub struct Matchers {
 
 impl Matchers {
     #[inline]
-    fn at(&mut self, stream: u32) -> &mut MatcherOf {
+    fn at(&mut self, stream: u32) -> &mut Serving {
         match self.by_stream.get(stream as usize) {
             None | Some(0) => &mut self.main,
             Some(place) => &mut self.others[usize::from(*place) - 1],
@@ -236,20 +287,48 @@ impl Matchers {
     /// The matcher for shots of `stream`, and what its answers say of their origin.
     #[inline]
     pub fn of(&mut self, stream: u32) -> (&mut dyn Matcher, AnsweredBy) {
-        let found = self.at(stream);
-        (&mut *found.matcher, found.by)
+        let own = &mut self.at(stream).own;
+        (&mut *own.matcher, own.by)
+    }
+
+    /// Chooses what answers a shot of `stream` that has a deadline.
+    pub(super) fn choose(&mut self, stream: u32, shot: Pending) -> Choice {
+        self.at(stream).choice.choose(shot)
+    }
+
+    /// As [`Matchers::of`], of what was chosen; `None` for a refusal.
+    pub(super) fn chosen(&mut self, stream: u32, choice: Choice) -> Option<(&mut dyn Matcher, AnsweredBy)> {
+        let serving = self.at(stream);
+        let chosen = match choice {
+            Choice::Own => &mut serving.own,
+            Choice::Rescue => serving.rescue.as_mut()?,
+            Choice::Refuse => return None,
+        };
+        Some((&mut *chosen.matcher, chosen.by))
+    }
+
+    /// What was chosen for a shot of `stream` with this many detection events has taken `ticks`.
+    pub(super) fn note(&mut self, stream: u32, choice: Choice, events: u32, ticks: u64) {
+        self.at(stream).choice.note(choice, events, ticks);
+    }
+
+    /// Ticks that a usual shot of `stream` is expected to take by its own decoder and by the rescue decoder.
+    pub(super) fn expected(&mut self, stream: u32) -> (u64, u64) {
+        self.at(stream).choice.expected()
     }
 
     /// What answers say of their origin, of streams that are not named.
     pub(super) fn main(&self) -> AnsweredBy {
-        self.main.by
+        self.main.own.by
     }
 
-    /// Rebuilds the matcher for shots of `stream`.
+    /// Rebuilds the matchers for shots of `stream`.
     pub(super) fn renew(&mut self, stream: u32) {
-        let found = self.at(stream);
-        if !found.matcher.recover() {
-            found.matcher = found.matching.matcher();
+        let serving = self.at(stream);
+        for of in std::iter::once(&mut serving.own).chain(&mut serving.rescue) {
+            if !of.matcher.recover() {
+                of.matcher = of.matching.matcher();
+            }
         }
     }
 }

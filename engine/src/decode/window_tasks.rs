@@ -45,7 +45,9 @@ impl WindowBench {
     /// `None` if shots are decoded whole.
     pub(super) fn new(matching: &MatcherModel, carries: Arc<Carries>) -> Option<WindowBench> {
         let kind = match &matching.0 {
-            Ready::Whole(_) | Ready::Plugin(_) => return None,
+            Ready::Whole(_) | Ready::Plugin(_) | Ready::Guess(..) => return None,
+            #[cfg(test)]
+            Ready::Made(_) => return None,
             Ready::Windows(model) => Kind::Sliding {
                 model: Arc::clone(model),
                 worker: WindowWorker::new(Arc::clone(model)),

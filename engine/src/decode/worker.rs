@@ -15,6 +15,7 @@
 use super::DecodeError;
 use super::changes::WorkerChanges;
 use super::prepared::Matchers;
+use super::rescue::{Choice, Pending};
 use super::window_tasks::WindowBench;
 use crate::board::{self, DecodeBlock, WHOLE_SHOT};
 use crate::commit::joint_readouts::JointCells;
@@ -92,6 +93,8 @@ struct Bench {
     observables: Vec<u64>,
     /// Whether a shot's words travel in its line.
     fits_line: bool,
+    /// What was chosen for the last shot with a deadline, and its detection events, until its time is noted.
+    chosen: Option<(Choice, u32)>,
 }
 
 /// Working memory of one decode, in the frame's arena.
@@ -109,7 +112,7 @@ impl Decoder {
         let observables = vec![0; geometry.observable_words as usize];
         let ((prepared, matchers), fits_line) = (parts.changes.first(), fits_line(geometry));
         let windows = parts.carries.clone().and_then(|carries| WindowBench::new(prepared.main(), carries));
-        let bench = Bench { matchers, windows, parts, observables, fits_line };
+        let bench = Bench { matchers, windows, parts, observables, fits_line, chosen: None };
         board::set(&bench.block().decoder_epoch, bench.matchers.epoch);
         Decoder { bench, worker, failed: 0 }
     }
@@ -187,10 +190,22 @@ impl Bench {
         if result.is_err() {
             self.observables.fill(0);
         }
+        if let Some((choice, events)) = self.chosen.take().filter(|_| result.is_ok()) {
+            self.note(shot.stream, choice, events, ended.since(began));
+        }
         self.send(&job, result, (began, ended));
         board::add(&self.block().busy_ticks, ended.since(began).0);
         board::add(&self.block().decoded, 1);
         ended
+    }
+
+    /// Notes how long what was chosen for a shot has taken, and publishes what is expected of the next.
+    fn note(&mut self, stream: u32, choice: Choice, events: u32, took: Ticks) {
+        self.matchers.note(stream, choice, events, took.0);
+        let (own, rescue) = self.matchers.expected(stream);
+        let block = self.block();
+        board::set(&block.expected_ticks, own);
+        board::set(&block.rescue_expected_ticks, rescue);
     }
 
     /// Sends a result with `self.observables` to the graph role; room was checked.
@@ -386,14 +401,31 @@ impl Bench {
             read_shot(pipe, job, shot.is_raw, rough);
         }
         let panics = frame.phase != Phase::Warmup && self.parts.injector.decode_panics();
-        catch_unwind(AssertUnwindSafe(|| self.attempt(shot, rough, panics)))
+        let left = shot.left_at(began);
+        catch_unwind(AssertUnwindSafe(|| self.attempt(shot, rough, left, panics)))
             .unwrap_or_else(|payload| Err(self.recover(payload, shot.stream)))
     }
 
-    fn attempt(&mut self, shot: &ShotLine, rough: &mut Rough<'_>, panics: bool) -> Result<AnsweredBy, ErrorCode> {
+    /// `left`: ticks to the shot's deadline, if it has one.
+    fn attempt(
+        &mut self,
+        shot: &ShotLine,
+        rough: &mut Rough<'_>,
+        left: Option<u64>,
+        panics: bool,
+    ) -> Result<AnsweredBy, ErrorCode> {
         assert!(!panics, "injected");
         self.predecode(shot.is_raw, rough);
-        let (matcher, by) = self.matchers.of(shot.stream);
+        let (matcher, by) = match left {
+            None => self.matchers.of(shot.stream),
+            Some(left) => {
+                let events = rough.syndrome.iter().map(|word| word.count_ones()).sum();
+                let pending = Pending { events, left, others_wait: shot.others_wait };
+                let choice = self.matchers.choose(shot.stream, pending);
+                self.chosen = Some((choice, events));
+                self.matchers.chosen(shot.stream, choice).ok_or(ErrorCode::DeadlineTooNear)?
+            }
+        };
         let decoded = matcher.decode(rough.syndrome, &mut self.observables).map_err(error_code)?;
         for (observable, flip) in self.observables.iter_mut().zip(&*rough.flips) {
             *observable ^= flip;

@@ -31,7 +31,7 @@ use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use pinwheel_edge::slot::table::{Answered, HarvestEnd, ShotHeader};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::sync::read_words;
-use tally::{Tally, Times, Verdict};
+use tally::{DeadlineOutcome, Tally, Times, Verdict};
 
 /// The parts of a harvester.
 pub struct HarvesterParts {
@@ -119,7 +119,8 @@ impl Harvester {
         let abstained = verdict.is_some_and(|verdict| self.abstains(&verdict));
         let board = (&*self.pipe.board, self.pipe.silo);
         let late_ns = self.pipe.settings.late_ns();
-        let latency_ns = self.tally.enter(board, stream, (times, rate), (verdict, late_ns));
+        let deadline = self.deadline(answered);
+        let latency_ns = self.tally.enter(board, stream, (times, rate), (verdict, late_ns, deadline));
         self.pass_on(answered, latency_ns, abstained);
         if self.shadow_below != 0
             && outcome != Outcome::Duplicate
@@ -135,6 +136,19 @@ impl Harvester {
         let has_room = self.samples.offer(&self.end, answered, latency_ns);
         let block = self.block();
         board::add(if has_room { &block.shadow_sampled } else { &block.shadow_left_out }, 1);
+    }
+
+    /// What became of its deadline, where deadlines are set.
+    #[inline]
+    fn deadline(&self, answered: &Answered) -> DeadlineOutcome {
+        let Some(deadlines) = &self.pipe.deadlines else { return DeadlineOutcome::default() };
+        let Answered { header, times, error, .. } = answered;
+        let after = deadlines.after_write(header.stream, &self.pipe.settings);
+        let is_late = after.is_some_and(|after| times.answered.since(header.submitted) > after);
+        DeadlineOutcome {
+            is_missed: error.is_some() || is_late,
+            is_refused: *error == Some(ErrorCode::DeadlineTooNear),
+        }
     }
 
     /// Whether an older answer of its stream was given in a slot that this pass has already

@@ -9,7 +9,6 @@ use crate::decode::changes::DecoderChanges;
 use crate::feed::order::InputOrder;
 use crate::feed::stage::{Ending, StageFill};
 use crate::pipe::{Answer, home};
-use crate::profile::DecoderKind;
 use crate::record::{AnswerRecord, AnswerSink};
 use pinwheel_edge::ring::{BATCH, broadcast};
 use std::io;
@@ -104,7 +103,8 @@ fn record(answer: &Answer, order: &InputOrder, model: u64) -> AnswerRecord {
         stream: answer.stream,
         sequence: answer.reply_to.sequence,
         error: answer.error.map_or(0, |code| code as u16),
-        decoder: answer.by.decoder().filter(|_| answer.error.is_none()).map(DecoderKind::name),
+        is_rescued: answer.error.is_none() && answer.by.is_rescued(),
+        decoder: answer.by.name().filter(|_| answer.error.is_none()),
         gap_db: answer.by.gap_db().filter(|_| answer.error.is_none()),
         abstained: answer.abstained,
         model,

@@ -1,21 +1,23 @@
 //! An answer from harvest, for the answer sink and for the source of the shot; and what gave it.
 
-use crate::profile::DecoderKind;
+use crate::profile::{DecoderKind, Rescue};
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use pinwheel_edge::slot::table::ReplyTo;
 use pinwheel_edge::slot::word::{BY_BITS, ErrorCode};
 
 /// Most error models of one run: their numbers travel with the answers.
-pub const MODELS_MAX: usize = 1 << (ORIGIN_BITS - DECODER_BITS);
+pub const MODELS_MAX: usize = 1 << (ORIGIN_BITS - MODEL_FROM);
 const DECODER_BITS: u32 = 4;
-/// Decoder and model.
+const RESCUED: u32 = 1 << DECODER_BITS;
+const MODEL_FROM: u32 = DECODER_BITS + 1;
+/// Decoder, rescue and model.
 const ORIGIN_BITS: u32 = 16;
 
-/// What gave an answer: a decoder by an error model; and the answer's gap, if it was asked for. Travels
-/// with the answer as one number; 0 stands for none.
+/// What gave an answer: a decoder by an error model, whether it rescued the shot; and the answer's gap, if it
+/// was asked for. Travels with the answer as one number; 0 stands for none.
 ///
 /// ```text
-///  gap, dB + 1 (8 bits; 0: not known) | number of the model (12 bits) | number of the decoder + 1 (4 bits)
+///  gap, dB + 1 (8 bits; 0: not known) | number of the model (11) | rescued (1) | number of the decoder + 1, or 0 (4)
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AnsweredBy(pub u32);
@@ -30,13 +32,30 @@ impl AnsweredBy {
     #[must_use]
     pub const fn new(decoder: DecoderKind, model: u16) -> AnsweredBy {
         assert!((model as usize) < MODELS_MAX);
-        AnsweredBy((model as u32) << DECODER_BITS | (decoder as u32 + 1))
+        AnsweredBy((model as u32) << MODEL_FROM | (decoder as u32 + 1))
+    }
+
+    /// The rescue decoder, or the predecoder alone, by the model of this number.
+    #[must_use]
+    pub const fn rescue(rescue: Rescue, model: u16) -> AnsweredBy {
+        assert!((model as usize) < MODELS_MAX);
+        let decoder = match rescue.decoder() {
+            Some(decoder) => decoder as u32 + 1,
+            None => 0,
+        };
+        AnsweredBy((model as u32) << MODEL_FROM | RESCUED | decoder)
+    }
+
+    /// Whether the rescue decoder gave it, because the shot's own decoder could not by the deadline.
+    #[must_use]
+    pub const fn is_rescued(self) -> bool {
+        self.0 & RESCUED != 0
     }
 
     /// Number of the model.
     #[must_use]
     pub const fn model(self) -> u16 {
-        (self.0 as u16) >> DECODER_BITS
+        (self.0 as u16) >> MODEL_FROM
     }
 
     /// The same with a gap in natural units, the logarithm of how much likelier the answer's class is
@@ -60,11 +79,20 @@ impl AnsweredBy {
         AnsweredBy(self.0 & ((1 << ORIGIN_BITS) - 1))
     }
 
-    /// The decoder; `None`: no decoder gave the answer.
+    /// The decoder; `None`: no decoder gave the answer, or the predecoder alone did.
     #[must_use]
     pub fn decoder(self) -> Option<DecoderKind> {
         let number = self.0 & ((1 << DECODER_BITS) - 1);
         DecoderKind::ALL.get((number as usize).checked_sub(1)?).copied()
+    }
+}
+
+impl AnsweredBy {
+    /// Name of what gave it, as a command line and JSON spell it.
+    #[must_use]
+    pub fn name(self) -> Option<&'static str> {
+        let alone = || self.is_rescued().then_some("predecoder");
+        self.decoder().map(DecoderKind::name).or_else(alone)
     }
 }
 

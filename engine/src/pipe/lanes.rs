@@ -15,6 +15,7 @@
 //! shot stays in its job buffer.
 
 use super::AnsweredBy;
+use crate::profile::ShotOrder;
 use crate::units::{Nanos, TickRate, Ticks};
 use pinwheel_edge::ring::line::{Consumer, Producer, channel};
 use pinwheel_edge::slot::table::Geometry;
@@ -26,11 +27,15 @@ pub const LINE_WORDS: usize = 3;
 pub const LANE_DEPTH_MAX: u64 = 64;
 /// Least shots on their way to one worker: one that it decodes, and the next.
 const LANE_DEPTH_MIN: u64 = 2;
-/// With several workers: time of decoding that waits at each, so that a shot waits behind at most
-/// one long decode while other workers are free.
+/// With several workers, or with deadlines: time of decoding that waits at each, so that a shot waits
+/// behind at most one long decode while other workers are free or its deadline is nearer.
 const LANE_TIME: Nanos = Nanos(2_000);
 /// Most results on their way back from one worker, of shots and of windows.
 const RESULTS_MAX: usize = 128;
+/// The longest time to a deadline in a line, ticks: about a second, and no decode takes that long.
+pub const LEFT_MAX: u32 = u32::MAX - 1;
+/// In place of a time to a deadline: the shot has none.
+pub const NO_DEADLINE: u32 = u32::MAX;
 
 /// A whole shot on its way to a decode worker.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +50,10 @@ pub struct ShotLine {
     pub slot: u16,
     /// The words are the raw syndrome: the decoder predecodes first.
     pub is_raw: bool,
+    /// Other shots with deadlines wait for a lane.
+    pub others_wait: bool,
+    /// Ticks from `assigned` to its deadline, at most [`LEFT_MAX`]; [`NO_DEADLINE`]: it has none.
+    pub left: u32,
     /// The graph role's time when it assigned the shot.
     pub assigned: Ticks,
     /// Its detector words and then the observable words already flipped, if they fit
@@ -65,6 +74,15 @@ pub struct ResultLine {
     pub ended: Ticks,
     /// The observables, if they fit; wider ones are in the job buffer.
     pub observables: [u64; LINE_WORDS],
+}
+
+impl ShotLine {
+    /// Ticks from `now` to its deadline; 0 after it. `None`: it has none.
+    #[inline]
+    #[must_use]
+    pub fn left_at(&self, now: Ticks) -> Option<u64> {
+        (self.left != NO_DEADLINE).then(|| u64::from(self.left).saturating_sub(now.since(self.assigned).0))
+    }
 }
 
 /// Whether a shot's detectors and observables travel in the line.
@@ -97,13 +115,15 @@ pub struct DecodeLanes {
     lanes: Box<[Lane]>,
     /// [`LANE_TIME`] in ticks.
     lane_time: u64,
+    /// Whether few shots wait in a lane although there is only one.
+    is_short: bool,
     in_flight: u64,
 }
 
 impl DecodeLanes {
     /// Lanes for `workers` decode workers, and each worker's ends.
     #[must_use]
-    pub fn new(workers: u32, rate: TickRate) -> (DecodeLanes, Vec<WorkerLane>) {
+    pub fn new(workers: u32, order: ShotOrder, rate: TickRate) -> (DecodeLanes, Vec<WorkerLane>) {
         let mut ends = Vec::with_capacity(workers as usize);
         let lane = |_| {
             let ((shots, takes), (results, returns)) = (channel(LANE_DEPTH_MAX as usize), channel(RESULTS_MAX));
@@ -111,7 +131,9 @@ impl DecodeLanes {
             Lane { shots, results: returns, in_flight: 0, mean: 0, is_closed: false }
         };
         let lanes = (0..workers).map(lane).collect();
-        (DecodeLanes { lanes, lane_time: rate.ticks(LANE_TIME).0, in_flight: 0 }, ends)
+        // A shot in a lane is no longer overtaken by one whose deadline is nearer.
+        let is_short = workers > 1 || order == ShotOrder::Deadline;
+        (DecodeLanes { lanes, lane_time: rate.ticks(LANE_TIME).0, is_short, in_flight: 0 }, ends)
     }
 
     /// The worker that gets the next shot: the one with the fewest in flight, if its lane has room.
@@ -121,9 +143,9 @@ impl DecodeLanes {
         let (at, lane) = open.min_by_key(|(_, lane)| lane.in_flight)?;
         let (in_flight, mean) = (lane.in_flight, lane.mean);
         let has_room = lane.shots.room() > 0;
-        let depth = match self.lanes.len() {
-            1 => LANE_DEPTH_MAX,
-            _ => (self.lane_time / mean.max(1)).clamp(LANE_DEPTH_MIN, LANE_DEPTH_MAX),
+        let depth = match self.is_short {
+            false => LANE_DEPTH_MAX,
+            true => (self.lane_time / mean.max(1)).clamp(LANE_DEPTH_MIN, LANE_DEPTH_MAX),
         };
         (in_flight < depth && has_room).then_some(at)
     }
@@ -212,12 +234,25 @@ impl DecodeLanes {
 
 #[cfg(test)]
 mod tests {
-    use super::{AnsweredBy, DecodeLanes, LANE_DEPTH_MAX, LANE_DEPTH_MIN, LINE_WORDS, ResultLine, ShotLine};
+    use super::{
+        AnsweredBy, DecodeLanes, LANE_DEPTH_MAX, LANE_DEPTH_MIN, LINE_WORDS, NO_DEADLINE, ResultLine, ShotLine,
+        ShotOrder,
+    };
     use crate::units::{TickRate, Ticks};
 
     fn shot(job: u32) -> ShotLine {
         let words = [0; LINE_WORDS];
-        ShotLine { job, stream: 0, generation: 1, slot: 0, is_raw: false, assigned: Ticks(0), words }
+        ShotLine {
+            job,
+            stream: 0,
+            generation: 1,
+            slot: 0,
+            is_raw: false,
+            others_wait: false,
+            left: NO_DEADLINE,
+            assigned: Ticks(0),
+            words,
+        }
     }
 
     fn result(job: u32, ticks: u64) -> ResultLine {
@@ -232,7 +267,7 @@ mod tests {
 
     #[test]
     fn one_worker_gets_shots_until_its_lane_is_full() {
-        let (mut lanes, mut ends) = DecodeLanes::new(1, TickRate::NANOS);
+        let (mut lanes, mut ends) = DecodeLanes::new(1, ShotOrder::Fifo, TickRate::NANOS);
         for job in 0..LANE_DEPTH_MAX as u32 {
             assert_eq!(lanes.free(), Some(0));
             lanes.assign(0, shot(job));
@@ -249,7 +284,7 @@ mod tests {
 
     #[test]
     fn the_worker_with_the_fewest_shots_gets_the_next_one() {
-        let (mut lanes, mut ends) = DecodeLanes::new(2, TickRate::NANOS);
+        let (mut lanes, mut ends) = DecodeLanes::new(2, ShotOrder::Fifo, TickRate::NANOS);
         for job in 0..4 {
             let at = lanes.free().unwrap_or(usize::MAX);
             assert_eq!(at, job as usize % 2);
@@ -263,7 +298,7 @@ mod tests {
 
     #[test]
     fn with_several_workers_few_long_decodes_wait_at_each() {
-        let (mut lanes, mut ends) = DecodeLanes::new(2, TickRate::NANOS);
+        let (mut lanes, mut ends) = DecodeLanes::new(2, ShotOrder::Fifo, TickRate::NANOS);
         // Results of 10 µs each: the mean exceeds the lane's time.
         for job in 0..64 {
             let at = lanes.free().unwrap_or(usize::MAX);
@@ -282,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_closed_lane_gets_no_shots_and_has_none_in_flight() {
-        let (mut lanes, _ends) = DecodeLanes::new(2, TickRate::NANOS);
+        let (mut lanes, _ends) = DecodeLanes::new(2, ShotOrder::Fifo, TickRate::NANOS);
         lanes.assign(0, shot(1));
         assert!(lanes.close(0) && !lanes.close(0));
         assert_eq!((lanes.in_flight(), lanes.free()), (0, Some(1)));
@@ -294,7 +329,7 @@ mod tests {
 
     #[test]
     fn results_of_windows_leave_the_count_of_whole_shots_alone() {
-        let (mut lanes, mut ends) = DecodeLanes::new(1, TickRate::NANOS);
+        let (mut lanes, mut ends) = DecodeLanes::new(1, ShotOrder::Fifo, TickRate::NANOS);
         lanes.assign(0, shot(1));
         assert!(ends[0].results.push(result(7, 10)).is_ok());
         assert!(lanes.result(0, |job| job == 1).is_some());

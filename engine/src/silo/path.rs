@@ -91,7 +91,7 @@ pub(super) fn path(
     }
     let (window_tasks, ready_tasks) = (config.window_tasks, config.ready_tasks);
     let pool = Pool::new(config, decoders, jobs, pipe.streams, carries.as_deref(), &common.clock)?;
-    let (lanes, ends) = DecodeLanes::new(decoders, base.rate);
+    let (lanes, ends) = DecodeLanes::new(decoders, profile.deadlines.order, base.rate);
     show(&pool, (window_tasks, ready_tasks), pipe);
     let ArbiterParts { links, endpoint, membership, successors } = arbiter;
     let orchestrator = Orchestrator::new(OrchestratorParts {
@@ -107,6 +107,7 @@ pub(super) fn path(
         joints,
         moves: endpoint.map(|endpoint| Moves::new(endpoint, Arc::clone(&pipe.watermarks))),
         states: Arc::clone(states),
+        has_rescue: profile.deadlines.rescue.is_some(),
     });
     specs.push(spec(RoleKind::Poll, silo, 0, move |_| Ok(Box::new(poller))));
     specs.push(spec(RoleKind::Graph, silo, 0, move |_| Ok(Box::new(orchestrator))));

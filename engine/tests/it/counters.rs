@@ -4,7 +4,7 @@ use crate::faults::drill;
 use crate::rig::{alone, assert_nothing_lost, config, end, sampler, until};
 use pinwheel_engine::board::snapshot::Counters;
 use pinwheel_engine::engine::Engine;
-use pinwheel_engine::profile::FreeWorker;
+use pinwheel_engine::profile::{Deadlines, Decoder, FreeWorker, Rescue, ShotOrder, StreamDeadline};
 
 /// Counters that are zero, by name.
 fn still_zero(counters: &Counters) -> Vec<String> {
@@ -17,6 +17,14 @@ fn every_counter_is_moved_by_some_run() {
     let _alone = alone();
     let mut profile = drill(FreeWorker::AfterCopy);
     profile.input.joint_every = Some(10);
+    // A rescue that is faster than the decoder, and a stream whose shots nobody can answer in time.
+    profile.decoder = Decoder::Correlated;
+    profile.deadlines = Deadlines {
+        order: ShotOrder::Deadline,
+        rescue: Some(Rescue::UnionFind),
+        answer_us: None,
+        streams: vec![StreamDeadline { stream: 0, answer_us: 1 }],
+    };
     let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
     // `duplicated` counts what must not happen: `by_hand` moves it. Whole shots do not come by
     // rounds: `windows` moves that. A predecoder excludes gaps: `confidence` moves what counts them.

@@ -3,14 +3,17 @@
 
 use crate::faults::drill;
 use crate::rig::{
-    LIMIT, alone, assert_nothing_lost, config, end, execute, profile, run, sampler, shots, sink, switch, total, until,
+    LIMIT, alone, assert_nothing_lost, config, end, errors, execute, profile, run, sampler, shots, sink, switch, total,
+    until,
 };
+use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::{DecoderShots, Snapshot};
 use pinwheel_engine::code::{Model, ShotSet};
 use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::engine::{Command, EndedBy, Engine, Input, Outcome, SiloCommand};
 use pinwheel_engine::profile::{
-    Decoder, DecoderKind, Decoders, FreeWorker, Predecoder, Profile, Rate, Silos, StreamDecoder, Window, WindowRounds,
+    Deadlines, Decoder, DecoderKind, Decoders, FreeWorker, Predecoder, Profile, Rate, Rescue, ShotOrder, Silos,
+    StreamDeadline, StreamDecoder, Window, WindowRounds,
 };
 use pinwheel_engine::roles::SiloState;
 use std::collections::BTreeMap;
@@ -89,7 +92,7 @@ impl Known {
         for line in text.lines() {
             let answer: serde_json::Value = serde_json::from_str(line).unwrap();
             let number = |name: &str| answer[name].as_u64().unwrap();
-            if answer["status"] != "ok" {
+            if answer["status"] != "ok" && answer["status"] != "rescued" {
                 assert!(answer.get("decoder").is_none() && answer.get("model").is_none(), "{line}");
                 continue;
             }
@@ -228,6 +231,52 @@ fn a_decoder_changed_every_10_ms_loses_nothing_under_all_faults() {
     paced.input.rate = Rate::Hz(20_000.0);
     let (changes, _) = changed_every_10_ms(&paced, Changed::Decoders, 20_000);
     assert!(changes >= 3, "{changes}");
+}
+
+#[test]
+fn a_decoder_changed_every_10_ms_loses_nothing_with_deadlines_and_a_rescue_decoder() {
+    let mut hasty = profile();
+    (hasty.input.streams, hasty.input.rate) = (4, Rate::Hz(20_000.0));
+    hasty.deadlines = Deadlines {
+        order: ShotOrder::Deadline,
+        rescue: Some(Rescue::UnionFind),
+        answer_us: None,
+        streams: vec![StreamDeadline { stream: 2, answer_us: 30 }],
+    };
+    let (changes, _) = changed_every_10_ms(&hasty, Changed::Decoders, 20_000);
+    assert!(changes >= 3, "{changes}");
+}
+
+#[test]
+fn shots_are_rescued_refused_and_answered_as_their_deadlines_ask() {
+    let (alone, known) = (alone(), Known::new());
+    let path = alone.file("answers.jsonl");
+    let mut profile = profile();
+    (profile.input.streams, profile.decoder) = (2, Decoder::Correlated);
+    profile.deadlines = Deadlines {
+        order: ShotOrder::Deadline,
+        rescue: Some(Rescue::UnionFind),
+        answer_us: None,
+        streams: vec![StreamDeadline { stream: 1, answer_us: 1 }],
+    };
+    let mut config = config(&profile, known.input(20_000), None);
+    config.sink = Some(sink(&profile, known.model.observables, None, Some(&path)));
+    let outcome = run(config);
+    assert_nothing_lost(&outcome);
+    let (counts, _) = known.check(&path, 2);
+    assert_counted(&outcome, &counts);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let count = |status: &str| text.matches(&format!("\"status\":\"{status}\"")).count() as u64;
+    let [hasty, slow] = [&outcome.snapshot.streams[1], &outcome.snapshot.streams[0]];
+    assert!(slow.rescued > 0 && slow.missed == 0, "{slow:?}");
+    assert!(hasty.refused > 9_000 && hasty.missed >= hasty.refused, "{hasty:?}");
+    assert_eq!(count("rescued"), slow.rescued + hasty.rescued);
+    assert_eq!(count("deadline_too_near"), slow.refused + hasty.refused);
+    assert_eq!(errors(&outcome.snapshot, ErrorCode::DeadlineTooNear), hasty.refused);
+    assert!(outcome.snapshot.silos[0].graph.workers.iter().all(|worker| worker.expected_ns > 0));
+    for thread in &outcome.snapshot.threads {
+        assert_eq!(thread.memory.allocations, Some(0), "{}: {:?}", thread.name, thread.memory.first_site);
+    }
 }
 
 #[test]

@@ -176,7 +176,9 @@ fn errored(snapshot: &Snapshot, context: &Context) -> Option<Alarm> {
     };
     let (mut total, mut parts) = (0, Vec::new());
     for (code, count) in counts {
-        if context.predictions_asked || !is_injected(code) {
+        // The profile asks for these by `deadlines.order`.
+        let is_asked_for = code == ErrorCode::DeadlineTooNear as u16;
+        if context.predictions_asked || !(is_injected(code) || is_asked_for) {
             total += count;
             parts.push(format!(
                 "{count} {}",
@@ -220,7 +222,8 @@ fn injects(faults: &Faults, code: ErrorCode) -> bool {
         | ErrorCode::PluginNoMechanism
         | ErrorCode::PluginUnexplained
         | ErrorCode::PluginLate
-        | ErrorCode::PluginGone => false,
+        | ErrorCode::PluginGone
+        | ErrorCode::DeadlineTooNear => false,
     }
 }
 

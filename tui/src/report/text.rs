@@ -3,7 +3,9 @@
 //! Pure: writes to the given output only. Lists at most [`STREAMS_SHOWN_MAX`] streams; the JSON has
 //! all.
 
-use super::{AbstentionReport, Alarm, DecoderReport, GpuReport, JointReport, LifecycleReport, Report, merged};
+use super::{
+    AbstentionReport, Alarm, DeadlineReport, DecoderReport, GpuReport, JointReport, LifecycleReport, Report, merged,
+};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{DriftView, Snapshot, drift_sentence};
 use pinwheel_engine::profile::Severity;
@@ -175,6 +177,13 @@ impl Report {
             grouped(self.late),
             format_args!("answered more than {deadline} after their scheduled arrival"),
         )?;
+        let DeadlineReport { missed, refused, rescued, rescued_wrong } = self.deadlines;
+        if missed + rescued > 0 {
+            line(f, "missed", grouped(missed), "no answer by their deadline, errors included")?;
+            line(f, "refused", grouped(refused), "of these: no decoder could have answered by the deadline")?;
+            let wrong = format_args!("answered by the rescue decoder; {} of them wrong", grouped(rescued_wrong));
+            line(f, "rescued", grouped(rescued), wrong)?;
+        }
         for (code, count) in &self.errors {
             let name = self.error_names.get(code).map_or("", String::as_str);
             line(f, "errors", grouped(*count), format_args!("code {code}: {name}"))?;

@@ -166,6 +166,14 @@ blocks! {
         judged: AtomicU64 => shots_with_observables,
         /// Of these, answers with a wrong observable.
         logical_errors: AtomicU64 => logical_errors,
+        /// Shots without an answer by their deadline, errors included; counted where `deadlines` are set.
+        missed: AtomicU64 => missed,
+        /// Answers that the rescue decoder gave.
+        rescued: AtomicU64 => rescued,
+        /// Of these, answers with a wrong observable.
+        rescued_wrong: AtomicU64 => rescued_wrong,
+        /// Errors because no decoder could have answered by the deadline.
+        refused: AtomicU64 => refused,
         /// Pauli frame of the stream: for each of the first 64 observables, the parity over its
         /// answers; errors do not change it.
         frame: AtomicU64 => frame,

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use super::alarms::{AlarmAction, OnAlarm};
+use super::deadlines::{Deadlines, ShotOrder, StreamDeadline};
 use super::placement::{OverflowStrategy, TakesPart};
 use super::schema::{
     Courtesy, Decoder, Decoders, Device, Faults, Graph, Input, IssueGate, KeptRuns, Latency, Limits, Predecoder,
@@ -145,6 +146,7 @@ impl Profile {
             let remedy = "100 gives it one shot in a hundred";
             check.whole("shadow.one_in", shadow.one_in, SHADOW_ONE_IN, remedy);
         }
+        check.deadlines(self);
         let KeptRuns { kept_mb, kept_runs } = self.recorder;
         check.whole(
             "recorder.kept_mb",
@@ -393,6 +395,38 @@ impl Check {
                 let remedy = "set window: None, or remove the stream from the list";
                 self.refuse(&format!("streams[{at}].decoder"), format!("{decoder:?}"), expected, remedy);
             }
+        }
+    }
+
+    fn deadlines(&mut self, profile: &Profile) {
+        let Deadlines { order, rescue, answer_us, streams } = &profile.deadlines;
+        if *order == ShotOrder::Deadline && profile.window != Window::None {
+            let expected = "Fifo unless window is None: only whole shots are decoded by their deadlines";
+            self.refuse("deadlines.order", "Deadline", expected, "set order: Fifo, or window: None");
+        }
+        if let (Some(rescue), ShotOrder::Fifo) = (rescue, order) {
+            let expected = "None with order: Fifo, which decodes each shot by its decoder";
+            self.refuse("deadlines.rescue", format!("{rescue:?}"), expected, "set order: Deadline, or rescue: None");
+        }
+        if let Some(rescue) = rescue.filter(|rescue| rescue.decoder() == Some(profile.decoder.kind())) {
+            let expected = "a faster decoder than that of all shots";
+            let remedy = "choose another rescue decoder, or rescue: None";
+            self.refuse("deadlines.rescue", format!("{rescue:?}"), expected, remedy);
+        }
+        let times = 1..=u64::from(profile.limits.shot_deadline_us);
+        let remedy = "name a time in µs, at most limits.shot_deadline_us";
+        if let Some(answer_us) = *answer_us {
+            self.whole("deadlines.answer_us", answer_us, times.clone(), remedy);
+        }
+        let mut named = BTreeSet::new();
+        for (at, &StreamDeadline { stream, answer_us }) in streams.iter().enumerate() {
+            let field = format!("deadlines.streams[{at}].stream");
+            let last = u64::from(profile.input.streams).saturating_sub(1);
+            self.whole(&field, stream, 0..=last, "name a stream below input.streams");
+            if !named.insert(stream) {
+                self.refuse(&field, format!("{stream} again"), "each stream once", "remove one of the two");
+            }
+            self.whole(&format!("deadlines.streams[{at}].answer_us"), answer_us, times.clone(), remedy);
         }
     }
 

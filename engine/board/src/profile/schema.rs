@@ -6,6 +6,7 @@
 //! Longer than 500 lines, because it is one table of fields with their documentation.
 
 use super::alarms::{AlarmRule, Diagnostics, OnAlarm};
+use super::deadlines::{Deadlines, Rescue};
 use super::placement::PlacementRules;
 use super::silos::Silos;
 use super::weights::Weights;
@@ -52,6 +53,8 @@ pub struct Profile {
     /// A second decoder that gets some of the shots, on a thread that no shot waits for, to be compared
     /// with the first; `None`: none.
     pub shadow: Option<Shadow>,
+    /// Deadlines of answers, and what keeps them.
+    pub deadlines: Deadlines,
     /// The device that runs the predecode step.
     pub device: Device,
     /// Deadlines, and the times after which an answer is late or a thread stalled.
@@ -416,6 +419,19 @@ impl DecoderKind {
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+impl Rescue {
+    /// The decoder that gives the answer; `None`: the predecoder alone does.
+    #[must_use]
+    pub const fn decoder(self) -> Option<DecoderKind> {
+        match self {
+            Self::Matching => Some(DecoderKind::Matching),
+            Self::UnionFind => Some(DecoderKind::UnionFind),
+            Self::Lookup => Some(DecoderKind::Lookup),
+            Self::Predecoder => None,
+        }
     }
 }
 

@@ -8,9 +8,9 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
 use super::{
-    AlarmAction, Applies, Decoder, DecoderKind, Device, FILE_BYTES_MAX, Finding, Latency, Origin, Priority, Profile,
-    ProfileError, Rate, ReadyPolicy, RuleId, Severity, Silos, SpinPolicy, StreamDecoder, TaskTrace, Window,
-    WindowRounds, applies, list, text,
+    AlarmAction, Applies, Deadlines, Decoder, DecoderKind, Device, FILE_BYTES_MAX, Finding, Latency, Origin, Priority,
+    Profile, ProfileError, Rate, ReadyPolicy, Rescue, RuleId, Severity, ShotOrder, Silos, SpinPolicy, StreamDeadline,
+    StreamDecoder, TaskTrace, Window, WindowRounds, applies, list, text,
 };
 
 const NAMES: [&str; 4] = ["prod", "lab", "shared", "drill"];
@@ -352,6 +352,31 @@ fn a_stream_has_one_decoder_of_its_own_and_exists() {
     assert_eq!((found.field.as_str(), found.found.as_str()), ("streams[0].decoder", "UnionFind"));
     let value = serde_json::to_value(&profile).unwrap();
     assert_eq!(serde_json::from_value::<Profile>(value).unwrap(), profile);
+}
+
+#[test]
+fn deadlines_fit_the_limits_the_streams_and_each_other() {
+    let (lab, _) = Profile::load("lab", None).unwrap();
+    let first = |deadlines: Deadlines| {
+        let found = Profile { deadlines, ..lab.clone() }.validate();
+        found.first().map_or(String::new(), ToString::to_string)
+    };
+    let kept = Deadlines { order: ShotOrder::Deadline, rescue: Some(Rescue::UnionFind), ..lab.deadlines.clone() };
+    assert_eq!(first(kept.clone()), "");
+    assert!(first(Deadlines { order: ShotOrder::Fifo, ..kept.clone() }).contains("set order: Deadline"));
+    let same = Deadlines { rescue: Some(Rescue::Matching), ..kept.clone() };
+    assert!(first(same).contains("a faster decoder than that of all shots"));
+    let late = Deadlines { answer_us: Some(lab.limits.shot_deadline_us + 1), ..kept.clone() };
+    assert!(first(late).starts_with("deadlines.answer_us: found"));
+    let named = |stream| StreamDeadline { stream, answer_us: 20 };
+    assert_eq!(first(Deadlines { streams: vec![named(0), named(3)], ..kept.clone() }), "");
+    assert!(first(Deadlines { streams: vec![named(4)], ..kept.clone() }).contains("streams[0].stream: found 4"));
+    assert!(first(Deadlines { streams: vec![named(1), named(1)], ..kept.clone() }).contains("1 again"));
+    let window = Window::Some(WindowRounds { commit_rounds: 5, buffer_rounds: 5 });
+    let windows = Profile { window, deadlines: kept.clone(), ..lab.clone() };
+    assert!(windows.validate()[0].to_string().contains("only whole shots are decoded by their deadlines"));
+    let value = serde_json::to_value(&windows).unwrap();
+    assert_eq!(serde_json::from_value::<Profile>(value).unwrap(), windows);
 }
 
 #[test]

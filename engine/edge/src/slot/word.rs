@@ -79,11 +79,13 @@ pub enum ErrorCode {
     PluginLate = 26,
     /// The process of a decoder plugin ended.
     PluginGone = 27,
+    /// No decoder could answer it by its deadline.
+    DeadlineTooNear = 28,
 }
 
 impl ErrorCode {
     /// All codes, ascending.
-    pub const ALL: [ErrorCode; 27] = [
+    pub const ALL: [ErrorCode; 28] = [
         ErrorCode::LaunchFailed,
         ErrorCode::LaunchUnknown,
         ErrorCode::BadAddress,
@@ -111,6 +113,7 @@ impl ErrorCode {
         ErrorCode::PluginUnexplained,
         ErrorCode::PluginLate,
         ErrorCode::PluginGone,
+        ErrorCode::DeadlineTooNear,
     ];
 
     /// Name as answer files and reports spell it.
@@ -144,6 +147,7 @@ impl ErrorCode {
             ErrorCode::PluginUnexplained => "plugin_unexplained",
             ErrorCode::PluginLate => "plugin_late",
             ErrorCode::PluginGone => "plugin_gone",
+            ErrorCode::DeadlineTooNear => "deadline_too_near",
         }
     }
 

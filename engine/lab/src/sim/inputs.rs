@@ -12,8 +12,9 @@ use crate::code::{Model, bundled_named};
 use crate::decode::{Matcher, MatcherModel, ReadyError};
 use crate::hot::Settings;
 use crate::profile::{
-    Decoder, DecoderKind, Faults, FreeWorker, IssueGate, Latency, Overflow, OverflowStrategy, Placement, Predecoder,
-    Profile, Rate, ReadyPolicy, StartPolicy, Window, WindowOverflow, WindowRounds,
+    DEFAULT_NAME, Deadlines, Decoder, DecoderKind, Faults, FreeWorker, IssueGate, Latency, Overflow, OverflowStrategy,
+    Placement, Predecoder, Profile, Rate, ReadyPolicy, Rescue, ShotOrder, StartPolicy, StreamDeadline, Window,
+    WindowOverflow, WindowRounds,
 };
 use crate::silo::Decoding;
 use rand_core::{Rng, SeedableRng};
@@ -23,6 +24,9 @@ use std::sync::atomic::AtomicU64;
 
 /// The window of seeds that decode by windows: three windows over the model's four rounds.
 const WINDOW: WindowRounds = WindowRounds { commit_rounds: 2, buffer_rounds: 3 };
+
+/// What rescues shots.
+const RESCUE: Rescue = Rescue::UnionFind;
 
 /// Ways to decode that a seed draws from.
 const DECODINGS: usize = 8;
@@ -48,7 +52,11 @@ impl Inputs {
         let model = Arc::new(bundled_named("surface_d3@r12").expect("it is bundled"));
         let shots = Arc::new(draw_shots(&model));
         let decoding = |predecoder, window| -> Result<_, SimulationError> {
-            let decoding = Decoding::new(Arc::clone(&model), Decoder::Matching, predecoder, window)?;
+            // Only shots with deadlines are rescued; windows have none.
+            let rescue = (window == Window::None).then_some(RESCUE);
+            let mut profile = Profile::load(DEFAULT_NAME, None).expect("the built-in profile is sound").0;
+            profile.deadlines.rescue = rescue;
+            let decoding = Decoding::of(Arc::clone(&model), &Profile { predecoder, window, ..profile })?;
             let answers = answers(&model, &decoding, predecoder, window, &shots)?;
             Ok((predecoder, decoding, answers))
         };
@@ -154,6 +162,7 @@ impl<'a> Drawn<'a> {
         let decoders = 1 + (random.next_u64() % decoders_max) as u32;
         draw_graph(&mut random, &mut profile, decoders);
         profile.input.round_ns = draw_rounds(&mut random, decoding);
+        draw_deadlines(seed, decoding, &mut profile);
         let expected = if profile.input.round_ns.is_some() { &answers.by_rounds } else { &answers.whole };
         Drawn { random, profile, decoding, expected, others: &answers.others, decoders }
     }
@@ -209,10 +218,23 @@ fn draw_rounds(random: &mut Xoshiro256PlusPlus, decoding: &Decoding) -> Option<u
     (decoding.has_windows() && is_drawn).then_some(period)
 }
 
+/// In half of the seeds whose shots are decoded whole, deadlines: the first stream's is nearer.
+fn draw_deadlines(seed: u64, decoding: &Decoding, profile: &mut Profile) {
+    if decoding.has_windows() || (seed / 2).is_multiple_of(2) {
+        return;
+    }
+    profile.deadlines = Deadlines {
+        order: ShotOrder::Deadline,
+        rescue: Some(RESCUE),
+        answer_us: Some(profile.limits.shot_deadline_us / 2),
+        streams: vec![StreamDeadline { stream: 0, answer_us: 20 }],
+    };
+}
+
 /// A small silo with every kind of fault, at drawn probabilities.
 fn draw_profile(random: &mut Xoshiro256PlusPlus, seed: u64, predecoder: Predecoder) -> Profile {
     let mut uniform = |scale: f64| scale * (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
-    let mut profile = Profile::load(crate::profile::DEFAULT_NAME, None).expect("the built-in profile is sound").0;
+    let mut profile = Profile::load(DEFAULT_NAME, None).expect("the built-in profile is sound").0;
     profile.faults = Faults {
         seed,
         not_started: uniform(0.05),

@@ -28,6 +28,8 @@ pub struct AnswerRecord {
     pub sequence: u64,
     /// Error code; 0 if it was decoded.
     pub error: u16,
+    /// The rescue decoder gave it.
+    pub is_rescued: bool,
     /// Name of the decoder that gave it; `None` with an error.
     pub decoder: Option<&'static str>,
     /// How much likelier the observables are than any others, decibels; `None`: not asked for, or an error.
@@ -209,10 +211,11 @@ impl Answers {
         let line = AnswerLine {
             stream: record.stream,
             seq: record.sequence,
-            status: match (decoded, record.abstained) {
-                (true, false) => "ok",
-                (true, true) => "abstained",
-                (false, _) => name(record.error),
+            status: match (decoded, record.abstained, record.is_rescued) {
+                (true, false, false) => "ok",
+                (true, true, _) => "abstained",
+                (true, false, true) => "rescued",
+                (false, ..) => name(record.error),
             },
             observables: &flips,
             latency_ns: record.latency_ns,

@@ -3,9 +3,10 @@
 use super::super::Ready;
 use super::super::by_graph::GraphModel;
 use super::super::prepared::{Matchers, Prepared};
+use super::super::rescue::Choice;
 use super::{Change, ChangeRefused, DecoderChanges, NamedModel, WorkerChanges};
 use crate::code::{Model, bundled_named};
-use crate::profile::{Decoder, DecoderKind, Predecoder, Profile, StreamDecoder, Window};
+use crate::profile::{Deadlines, Decoder, DecoderKind, Predecoder, Profile, Rescue, ShotOrder, StreamDecoder, Window};
 use std::sync::{Arc, Weak};
 
 /// One worker on this thread.
@@ -125,4 +126,29 @@ fn a_rebuilt_worker_begins_with_what_is_in_force() {
     let (_, mut own) = again.first();
     assert_eq!((own.epoch, own.of(0).1.decoder()), (2, Some(DecoderKind::UnionFind)));
     assert!(!again.is_waiting());
+}
+
+#[test]
+fn each_decoder_and_model_has_the_rescue_decoder_beside_it_except_itself() {
+    let mut world = World::new();
+    let mut to = world.profile.clone();
+    to.deadlines = Deadlines { order: ShotOrder::Deadline, rescue: Some(Rescue::UnionFind), ..to.deadlines };
+    (to.decoder, to.streams) = (Decoder::Correlated, vec![StreamDecoder { stream: 1, decoder: Decoder::UnionFind }]);
+    world.take(world.changes.prepare(&to, None).unwrap());
+    world.take(world.changes.prepare_model(&to, &other(0.1), Some(2)).unwrap());
+    let by = |world: &mut World, stream, choice| world.own.chosen(stream, choice).map(|(_, by)| by);
+    for (stream, model) in [(0, 0), (2, 1)] {
+        let rescue = by(&mut world, stream, Choice::Rescue).unwrap();
+        assert_eq!(
+            (rescue.decoder(), rescue.model(), rescue.is_rescued()),
+            (Some(DecoderKind::UnionFind), model, true)
+        );
+        let own = by(&mut world, stream, Choice::Own).unwrap();
+        assert_eq!((own.decoder(), own.model(), own.is_rescued()), (Some(DecoderKind::Correlated), model, false));
+    }
+    assert_eq!((by(&mut world, 1, Choice::Rescue), by(&mut world, 0, Choice::Refuse)), (None, None));
+    to.deadlines.rescue = Some(Rescue::Predecoder);
+    world.take(world.changes.prepare(&to, None).unwrap());
+    let rescue = by(&mut world, 1, Choice::Rescue).unwrap();
+    assert_eq!((rescue.decoder(), rescue.name()), (None, Some("predecoder")));
 }

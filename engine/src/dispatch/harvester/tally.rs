@@ -79,6 +79,9 @@ struct StreamTally {
     late: u32,
     judged: u32,
     wrong: u32,
+    missed: u8,
+    rescued: u8,
+    refused: u8,
     /// What gave its last answer, and what was counted before the first answer of that decoder.
     by: AnsweredBy,
     decoded_before: u8,
@@ -111,6 +114,15 @@ pub(super) struct Verdict {
     pub(super) is_wrong: Option<bool>,
     /// What gave it.
     pub(super) by: AnsweredBy,
+}
+
+/// What became of a shot's deadline.
+#[derive(Clone, Copy, Default)]
+pub(super) struct DeadlineOutcome {
+    /// It had no answer by then.
+    pub(super) is_missed: bool,
+    /// It was answered with an error, because nothing could have answered it by then.
+    pub(super) is_refused: bool,
 }
 
 /// What was counted since the last publication.
@@ -153,7 +165,7 @@ impl Tally {
         (board, silo): (&Board, usize),
         stream: u32,
         (times, rate): (Times, TickRate),
-        (verdict, late_ns): (Option<Verdict>, u64),
+        (verdict, late_ns, deadline): (Option<Verdict>, u64, DeadlineOutcome),
     ) -> u64 {
         let block = board.latency(silo);
         let latency = if verdict.is_none() {
@@ -190,10 +202,16 @@ impl Tally {
         }
         tally.answered += 1;
         tally.late += u32::from(latency.ns() > late_ns);
+        tally.missed += u8::from(deadline.is_missed);
+        tally.refused += u8::from(deadline.is_refused);
         tally.latency.record(&block.latency, latency, 1);
         match verdict {
             None => tally.errors += 1,
             Some(Verdict { frame, is_wrong, by }) => {
+                if by.is_rescued() {
+                    tally.rescued += 1;
+                    board::add(&block.rescued_wrong, u64::from(is_wrong == Some(true)));
+                }
                 tally.frame ^= frame;
                 tally.judged += u32::from(is_wrong.is_some());
                 tally.wrong += u32::from(is_wrong == Some(true));
@@ -234,6 +252,16 @@ impl Tally {
                 board::add(word, u64::from(count));
                 *all += count;
             }
+            // Most runs have none of these.
+            if (tally.missed, tally.rescued, tally.refused) != (0, 0, 0) {
+                let counts =
+                    [(&block.missed, tally.missed), (&block.rescued, tally.rescued), (&block.refused, tally.refused)];
+                counts.iter().for_each(|(word, count)| board::add(word, u64::from(*count)));
+                let silo = board.harvest(silo);
+                board::add(&silo.missed, u64::from(tally.missed));
+                board::add(&silo.rescued, u64::from(tally.rescued));
+                board::add(&silo.refused, u64::from(tally.refused));
+            }
             *tally = StreamTally::default();
             note(stream);
         }
@@ -264,11 +292,11 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Tally, Times, Verdict};
+    use super::{DeadlineOutcome, Tally, Times, Verdict};
     use crate::board::histogram::{DEADLINES_NS, HistogramBlock, Measured};
     use crate::board::{self, Board, Place, Shape, Stage};
     use crate::pipe::AnsweredBy;
-    use crate::profile::DecoderKind;
+    use crate::profile::{DecoderKind, Rescue};
     use crate::units::{TickRate, Ticks};
     use proptest::prelude::*;
     use zerocopy::FromZeros;
@@ -293,7 +321,8 @@ mod tests {
 
     fn verdict(kind: u64) -> Option<Verdict> {
         let is_wrong = [None, Some(false), Some(true)][kind as usize % 3];
-        (kind < 9).then_some(Verdict { frame: kind, is_wrong, by: AnsweredBy((kind % 5) as u32) })
+        let by = if kind == 8 { AnsweredBy::rescue(Rescue::UnionFind, 0) } else { AnsweredBy((kind % 5) as u32) };
+        (kind < 9).then_some(Verdict { frame: kind, is_wrong, by })
     }
 
     proptest! {
@@ -307,7 +336,7 @@ mod tests {
             let histogram = HistogramBlock::new_zeroed;
             let (total, from_submit, stages) = (histogram(), histogram(), [(); 6].map(|()| histogram()));
             let streams = [(); STREAMS as usize].map(|()| histogram());
-            let mut counts = [[0u64; 6]; STREAMS as usize];
+            let mut counts = [[0u64; 10]; STREAMS as usize];
             let mut by = [[[0u64; 3]; DecoderKind::ALL.len()]; STREAMS as usize];
             let mut wrong_in = [[0u64; DEADLINES_NS.len()]; STREAMS as usize];
             let (mut tally, mut last) = (Tally::new(STREAMS), None);
@@ -317,7 +346,8 @@ mod tests {
                     let times = times(shot, last);
                     last = Some(times);
                     let (of, verdict) = (stream as usize, verdict(kind));
-                    let latency_ns = tally.enter((&board, 0), stream, (times, TickRate::NANOS), (verdict, LATE_NS));
+                    let deadline = DeadlineOutcome { is_missed: kind % 2 == 0, is_refused: kind == 10 };
+                    let latency_ns = tally.enter((&board, 0), stream, (times, TickRate::NANOS), (verdict, LATE_NS, deadline));
                     let (bounds, whole) = (times.bounds.map(|at| at.0), times.whole.0);
                     let harvested = bounds[Stage::ALL.len()];
                     prop_assert_eq!(latency_ns, harvested.saturating_sub(whole));
@@ -341,6 +371,9 @@ mod tests {
                     let more = [true, verdict.is_none(), latency_ns > LATE_NS, is_wrong.is_some(), is_wrong == Some(true)];
                     counts[of].iter_mut().zip(more).for_each(|(count, more)| *count += u64::from(more));
                     counts[of][5] ^= verdict.map_or(0, |verdict| verdict.frame);
+                    let is_rescued = verdict.is_some_and(|verdict| verdict.by.is_rescued());
+                    let more = [deadline.is_missed, is_rescued, deadline.is_refused, is_rescued && is_wrong == Some(true)];
+                    counts[of][6..].iter_mut().zip(more).for_each(|(count, more)| *count += u64::from(more));
                     seen[of] = true;
                 }
                 tally.publish((&board, 0), TickRate::NANOS, |stream| seen[stream as usize] ^= true);
@@ -356,6 +389,8 @@ mod tests {
                     let words = [&block.answered, &block.errors, &block.late, &block.judged, &block.logical_errors];
                     prop_assert_eq!(&words.map(board::get)[..], &wanted[..5]);
                     prop_assert_eq!(board::get(&block.frame), wanted[5]);
+                    let words = [&block.missed, &block.rescued, &block.refused, &block.rescued_wrong];
+                    prop_assert_eq!(&words.map(board::get)[..], &wanted[6..]);
                     prop_assert_eq!(block.wrong_in.each_ref().map(board::get), wrong_in[stream]);
                     for (decoder, wanted) in by[stream].iter().enumerate() {
                         let words = [&block.decoded_by, &block.judged_by, &block.wrong_by];
@@ -364,8 +399,18 @@ mod tests {
                     prop_assert_eq!(block.latency.snapshot(), streams[stream].snapshot());
                 }
                 let block = board.harvest(0);
-                let words = [&block.answered, &block.errored, &block.late, &block.judged, &block.logical_errors];
-                let sums: [u64; 5] = std::array::from_fn(|at| counts.iter().map(|counts| counts[at]).sum());
+                let words = [
+                    &block.answered,
+                    &block.errored,
+                    &block.late,
+                    &block.judged,
+                    &block.logical_errors,
+                    &block.missed,
+                    &block.rescued,
+                    &block.refused,
+                ];
+                let places = [0, 1, 2, 3, 4, 6, 7, 8];
+                let sums = places.map(|at| counts.iter().map(|counts| counts[at]).sum::<u64>());
                 prop_assert_eq!(words.map(board::get), sums);
             }
         }

@@ -142,6 +142,17 @@ fn details(model: &Model, row: usize) -> Vec<Line> {
             count(found.shots_examined)
         )),
     ];
+    if stream.missed + stream.rescued > 0 {
+        lines.push(plain(format!(
+            "deadlines: {} missed ({:.2}%), of these {} refused; {} rescued ({:.2}%), of these {} wrong",
+            count(stream.missed),
+            of_it(stream.missed),
+            count(stream.refused),
+            count(stream.rescued),
+            of_it(stream.rescued),
+            count(stream.rescued_wrong)
+        )));
+    }
     if let Some(drift) = &found.drift {
         let DriftView { detector, partner, ratio, since_ns, .. } = *drift;
         let age = model.picture().map_or(0, |picture| picture.snapshot.at_ns.saturating_sub(since_ns));

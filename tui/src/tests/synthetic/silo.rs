@@ -84,6 +84,8 @@ fn graph(tenths: u64, trouble: SyntheticFaults) -> GraphView {
         task,
         decoder_epoch: 1,
         decoder_change_ns: 0,
+        expected_ns: 0,
+        rescue_expected_ns: 0,
     };
     let running = RunningView { id: shots + 9, kernel: "decode", stream: 2, age_ns: 14_000 };
     let waits_on = if bad { WaitsOn::Permit(2) } else { WaitsOn::Worker };

@@ -190,11 +190,19 @@ fn row(i: usize, worker: &GraphWorkerView, pen: &mut Pen<'_>, y: u16) {
     pen.put(11, y, &count(worker.shots), Tone::Plain);
     pen.put(20, y, &count(worker.ran), Tone::Plain);
     pen.put(28, y, &count(worker.stolen), Tone::Plain);
-    match &worker.task {
+    let x = match &worker.task {
         None => pen.put(38, y, "–", Tone::Dim),
         Some(task) => {
             let text = format!("{} of stream {}, {}", task.kernel, task.stream, time(task.age_ns));
             pen.put(38, y, &text, Tone::Accent)
         }
     };
+    if worker.expected_ns > 0 {
+        let rescue = match worker.rescue_expected_ns {
+            0 => String::new(),
+            ns => format!(", a rescue {}", time(ns)),
+        };
+        let text = format!("a usual shot takes {}{rescue}", time(worker.expected_ns));
+        pen.put(x + 2, y, &text, Tone::Dim);
+    }
 }

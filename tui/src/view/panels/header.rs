@@ -150,6 +150,9 @@ fn facts(picture: &Picture, pen: &mut Pen<'_>) {
         probability(totals.logical_errors as f64 / totals.shots_with_observables as f64)
     };
     let behind = derived.rates.is_some_and(|r| derived.backlog as f64 > r.scheduled.max(100.0) * 0.1);
+    // Only where shots have deadlines and a rescue decoder.
+    let rescued = (totals.rescued > 0).then(|| ("rescued", count(totals.rescued), Tone::Plain));
+    let missed = (totals.missed > 0).then(|| ("missed", count(totals.missed), Tone::Warn));
     let entries = [
         ("answered", rate(derived.rates.map(|rates| rates.answered)), Tone::Accent),
         ("backlog", count(derived.backlog), if behind { Tone::Warn } else { Tone::Good }),
@@ -164,13 +167,14 @@ fn facts(picture: &Picture, pen: &mut Pen<'_>) {
         ("answered in all", count(totals.answered), Tone::Plain),
         ("out of order", count(totals.out_of_order), Tone::Plain),
     ];
+    let (first, rest) = entries.split_at(6);
     let mut x = 1u16;
-    for (name, value, tone) in entries {
+    for (name, value, tone) in first.iter().chain(&missed).chain(&rescued).chain(rest) {
         let length = u16::try_from(name.len() + 1 + value.chars().count()).unwrap_or(u16::MAX);
         if x.saturating_add(length) > pen.width() {
             break;
         }
         x = pen.put(x, 1, name, Tone::Dim) + 1;
-        x = pen.put(x, 1, &value, tone) + 2;
+        x = pen.put(x, 1, value, *tone) + 2;
     }
 }

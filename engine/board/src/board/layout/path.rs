@@ -177,6 +177,11 @@ blocks! {
         decoder_change_ticks: AtomicU64,
         /// Detection events that the CPU predecoder removed.
         predecoded_events: AtomicU64 [adds predecoded_events],
+        /// Ticks that its decoder is expected to take for a shot with as many detection events as usual, where shots
+        /// have deadlines; 0: not measured.
+        expected_ticks: AtomicU64,
+        /// As `expected_ticks`, of the rescue decoder.
+        rescue_expected_ticks: AtomicU64,
         /// Ticks spent decoding.
         busy_ticks: AtomicU64,
         /// Counters of the pool's worker, by number of the task graph's `Count`.
@@ -207,6 +212,10 @@ blocks! {
             block.counted(Counted::StealsEmpty) + block.counted(Counted::StealsLost),
         /// The task that it runs now.
         task: Option<RunningView> = block.running(now),
+        /// Time that its decoder is expected to take for a usual shot, where shots have deadlines; 0: not measured.
+        expected_ns: u64 = now.span_ns(block.expected_ticks.view()),
+        /// As `expected_ns`, of the rescue decoder.
+        rescue_expected_ns: u64 = now.span_ns(block.rescue_expected_ticks.view()),
         /// Time between two shots that it spent on its last change of decoders.
         decoder_change_ns: u64 = now.span_ns(block.decoder_change_ticks.view()),
     }
@@ -227,7 +236,8 @@ blocks! {
         lane_shots: AtomicU64 => lane_shots,
         /// Times a whole shot found every lane full.
         lane_waits: AtomicU64 => lane_waits,
-        /// Shots refused for want of room in the window (`Abort`).
+        /// Shots refused before they reached a worker: for want of room in the window (`Abort`), or because their
+        /// deadlines could not be met.
         refused: AtomicU64 => refused,
         /// Sequence numbers answered with an error elsewhere and passed to the graph in stream
         /// order.
@@ -311,6 +321,12 @@ blocks! {
         errored: AtomicU64 [counter errored],
         /// Answers after their deadline.
         late: AtomicU64 [counter late],
+        /// Shots without an answer by their deadline, errors included; counted where `deadlines` are set.
+        missed: AtomicU64 [counter missed],
+        /// Answers that the rescue decoder gave.
+        rescued: AtomicU64 [counter rescued],
+        /// Errors because no decoder could have answered by the deadline.
+        refused: AtomicU64 [counter refused],
         /// Answers whose sequence number had been answered before.
         duplicated: AtomicU64 [counter duplicated],
         /// Answers that overtook an earlier shot of their stream.

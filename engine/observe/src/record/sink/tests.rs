@@ -20,6 +20,7 @@ fn record(index: u64, observables: u64, error: u16) -> AnswerRecord {
         stream,
         sequence,
         error,
+        is_rescued: false,
         decoder,
         gap_db: (index == 6).then_some(7),
         abstained: index == 6,

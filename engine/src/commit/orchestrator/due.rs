@@ -1,0 +1,198 @@
+//! Whole shots in the order of their deadlines.
+//!
+//! Part of the graph role, on its thread, where the profile asks for `order: Deadline`. Owns the shots that wait
+//! for a lane. Each call first takes in what has become ready, then gives away the nearest deadlines first. A shot
+//! that cannot be answered by its deadline is answered with an error: when it arrives, if all that are due before
+//! it take too long; otherwise when its deadline passes. Workers refuse what becomes too late in between. Bounds:
+//! one entry for each job; 64 jobs taken in a call. Never allocates after construction.
+//!
+//! # Why a sorted queue
+//! Shots with equal deadlines arrive in order, so that nearly all are added at the end and taken at the front. The
+//! place of a shot among the others says how long it will wait, which a heap does not. A shot between others moves
+//! the shorter side of the queue; refusals keep it as short as the deadlines are.
+
+use super::Orchestrator;
+use crate::board;
+use crate::hot::{BUDGET_ITEMS, Frame};
+use crate::pipe::lanes::{LEFT_MAX, NO_DEADLINE};
+use crate::units::Ticks;
+use pinwheel_edge::slot::jobs::Job;
+use pinwheel_edge::slot::table::TicketView;
+use pinwheel_edge::slot::word::ErrorCode;
+use std::collections::VecDeque;
+
+/// A rescue changes the least time of a shot by this part of the difference.
+const LEAST_STEP: u64 = 8;
+
+/// A whole shot that waits for a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Waiting {
+    due: Ticks,
+    job: u32,
+}
+
+/// Shots by deadline, and how long the fastest answer takes.
+pub(super) struct DueQueue {
+    shots: VecDeque<Waiting>,
+    /// Mean time of an answer by the rescue decoder, or by any if there is none, ticks; 0: none yet.
+    least: u64,
+    has_rescue: bool,
+}
+
+impl DueQueue {
+    /// An empty queue for `jobs` jobs.
+    pub(super) fn new(jobs: usize, has_rescue: bool) -> DueQueue {
+        DueQueue { shots: VecDeque::with_capacity(jobs), least: 0, has_rescue }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.shots.is_empty()
+    }
+
+    /// Adds a shot, after those that are due at the same time, unless `due` cannot be met: then returns the job.
+    /// `ahead`: shots at `workers` workers.
+    fn add(&mut self, job: u32, due: Ticks, now: Ticks, (ahead, workers): (u64, u64)) -> Option<u32> {
+        let place = self.shots.partition_point(|other| other.due <= due);
+        let before = (ahead + place as u64) / workers.max(1);
+        if now.0.saturating_add((before + 1).saturating_mul(self.least)) > due.0 {
+            return Some(job);
+        }
+        self.shots.insert(place, Waiting { due, job });
+        None
+    }
+
+    /// The shot that is due first.
+    fn take(&mut self) -> Option<Waiting> {
+        self.shots.pop_front()
+    }
+
+    /// The shot that is due first, if its deadline has passed.
+    fn take_overdue(&mut self, now: Ticks) -> Option<u32> {
+        self.shots.pop_front_if(|first| first.due <= now).map(|first| first.job)
+    }
+
+    /// A decode took `ticks`.
+    pub(super) fn note(&mut self, is_rescue: bool, ticks: u64) {
+        if is_rescue || !self.has_rescue {
+            self.least = match self.least {
+                0 => ticks,
+                least => least - least / LEAST_STEP + ticks / LEAST_STEP,
+            };
+        }
+    }
+}
+
+impl Orchestrator {
+    /// Takes in the jobs that are ready, and answers those whose deadlines cannot be met. Returns how many.
+    pub(super) fn take_in_due(&mut self, frame: &Frame<'_>) -> u32 {
+        let mut items = 0;
+        while items < BUDGET_ITEMS
+            && !self.is_crowded()
+            && let Some(job) = self.pop()
+        {
+            items += 1 + self.take_in(frame);
+            let (stream, _) = self.parts.pipe.jobs.shot(&job);
+            let due = self.due_at(&job, stream);
+            let at_workers = (self.parts.lanes.in_flight(), self.parts.lanes.len() as u64);
+            let Some(queue) = &mut self.due else { unreachable!("only called with a queue") };
+            if let Some(refused) = queue.add(job.number(), due, frame.now, at_workers) {
+                self.refuse_overdue(Job::from_number(refused), frame);
+            }
+        }
+        while !self.is_crowded()
+            && let Some(overdue) = self.due.as_mut().and_then(|queue| queue.take_overdue(frame.now))
+        {
+            items += 1;
+            self.refuse_overdue(Job::from_number(overdue), frame);
+        }
+        items
+    }
+
+    /// When the answer of a job of `stream` is due; never for warm-up shots. A shot that was answered already
+    /// is due now: its job is free.
+    fn due_at(&self, job: &Job, stream: u32) -> Ticks {
+        let pipe = &self.parts.pipe;
+        let after = pipe.deadlines.as_ref().and_then(|of| of.after_write(stream, &pipe.settings));
+        match (pipe.table.is_open(pipe.jobs.origin(job).ticket), after) {
+            (TicketView::Open { submitted }, Some(after)) => submitted.plus(after),
+            (TicketView::Open { .. }, None) => Ticks(u64::MAX),
+            (TicketView::NotYet | TicketView::Closed, _) => Ticks(0),
+        }
+    }
+
+    /// Answers a shot whose deadline cannot be met, at once; its stream continues without it.
+    fn refuse_overdue(&mut self, job: Job, frame: &Frame<'_>) {
+        let (stream, sequence) = self.parts.pipe.jobs.shot(&job);
+        let ticket = self.parts.pipe.jobs.origin(&job).ticket;
+        if self.parts.pipe.close(ticket, ErrorCode::DeadlineTooNear, frame.ticks()) {
+            board::add(&self.block().refused, 1);
+            self.give_back(job);
+        } else {
+            self.drop_job(job);
+        }
+        self.skip(stream, sequence, frame);
+    }
+
+    /// The job that is due first, if a lane has room for it.
+    pub(super) fn nearest(&mut self) -> Option<Job> {
+        let queue = self.due.as_mut()?;
+        if queue.is_empty() {
+            return None;
+        }
+        if self.parts.lanes.free().is_none() && !self.parts.lanes.are_closed() {
+            board::add(&self.block().lane_waits, 1);
+            return None;
+        }
+        self.due.as_mut().and_then(DueQueue::take).map(|first| Job::from_number(first.job))
+    }
+
+    /// Ticks from `now` to the deadline of a shot of `stream` that was written at `submitted`, and whether others
+    /// wait for a worker, as a lane carries them.
+    pub(super) fn left(&self, stream: u32, submitted: Ticks, now: Ticks) -> (u32, bool) {
+        let Some(queue) = &self.due else { return (NO_DEADLINE, false) };
+        let pipe = &self.parts.pipe;
+        let after = pipe.deadlines.as_ref().and_then(|of| of.after_write(stream, &pipe.settings));
+        let left = after.map_or(NO_DEADLINE, |after| submitted.plus(after).since(now).0.min(LEFT_MAX.into()) as u32);
+        (left, !queue.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{DueQueue, Ticks};
+
+    const IDLE: (u64, u64) = (0, 1);
+
+    #[test]
+    fn the_nearest_deadline_comes_first_and_equal_ones_in_order() {
+        let mut queue = DueQueue::new(8, true);
+        for (job, due) in [(1, 50), (2, 20), (3, 50), (4, 90), (5, 20)] {
+            assert_eq!(queue.add(job, Ticks(due), Ticks(0), IDLE), None);
+        }
+        let jobs: Vec<u32> = std::iter::from_fn(|| queue.take()).map(|shot| shot.job).collect();
+        assert_eq!(jobs, [2, 5, 1, 3, 4]);
+    }
+
+    #[test]
+    fn a_shot_is_refused_if_those_before_it_take_until_its_deadline() {
+        let mut queue = DueQueue::new(8, true);
+        queue.note(false, 1_000);
+        assert_eq!(queue.add(1, Ticks(1), Ticks(0), IDLE), None, "no rescue is measured yet");
+        queue.note(true, 10);
+        assert_eq!(queue.add(2, Ticks(30), Ticks(0), IDLE), None);
+        assert_eq!(queue.add(3, Ticks(30), Ticks(0), IDLE), None);
+        assert_eq!(queue.add(4, Ticks(30), Ticks(0), IDLE), Some(4), "three are due before it");
+        assert_eq!(queue.add(5, Ticks(29), Ticks(0), (1, 2)), None, "two workers share them");
+        assert_eq!(queue.shots.len(), 4);
+    }
+
+    #[test]
+    fn overdue_shots_leave_and_the_others_stay() {
+        let mut queue = DueQueue::new(8, false);
+        queue.add(1, Ticks(10), Ticks(0), IDLE);
+        queue.add(2, Ticks(20), Ticks(0), IDLE);
+        assert_eq!((queue.take_overdue(Ticks(10)), queue.take_overdue(Ticks(10))), (Some(1), None));
+        assert_eq!(queue.shots.len(), 1);
+    }
+}

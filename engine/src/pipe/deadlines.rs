@@ -1,0 +1,46 @@
+//! When answers are due.
+//!
+//! Owns the deadlines of a profile, in ticks. Made by cold code, read by the graph role and by harvest. Bounded by
+//! the streams.
+
+use crate::hot::Settings;
+use crate::profile::{Profile, ShotOrder};
+use crate::units::{Nanos, TickRate, Ticks};
+use std::sync::Arc;
+
+/// When the answers of each stream are due.
+#[derive(Debug)]
+pub struct AnswerDeadlines {
+    /// Which waiting shot is decoded next.
+    pub order: ShotOrder,
+    /// By stream, from write; all ones: at the limit of all shots.
+    streams: Box<[Ticks]>,
+    rate: TickRate,
+}
+
+impl AnswerDeadlines {
+    /// Those of `profile`; `None` if it sets none.
+    #[must_use]
+    pub fn of(profile: &Profile, rate: TickRate) -> Option<Arc<AnswerDeadlines>> {
+        let set = &profile.deadlines;
+        if !set.are_set() {
+            return None;
+        }
+        let ticks = |us: u32| rate.ticks(Nanos::from_micros(u64::from(us)));
+        let all = set.answer_us.map_or(Ticks(u64::MAX), ticks);
+        let mut streams: Box<[Ticks]> = vec![all; profile.input.streams as usize].into();
+        for named in &set.streams {
+            streams[named.stream as usize] = ticks(named.answer_us);
+        }
+        Some(Arc::new(AnswerDeadlines { order: set.order, streams, rate }))
+    }
+
+    /// Time from the write of a shot of `stream` until its answer is due; `None` for warm-up shots.
+    #[inline]
+    #[must_use]
+    pub fn after_write(&self, stream: u32, settings: &Settings) -> Option<Ticks> {
+        let own = self.streams.get(stream as usize)?;
+        // The limit may have become shorter while the engine runs.
+        Some((*own).min(self.rate.ticks(Nanos(settings.shot_deadline_ns()))))
+    }
+}
