@@ -48,7 +48,7 @@ pub(super) enum Choice {
 pub(super) struct Pending {
     /// Detection events.
     pub(super) events: u32,
-    /// Time until its deadline, ticks.
+    /// Time until its decode has to end for its deadline, ticks.
     pub(super) left: u64,
     /// Whether other shots wait for a worker.
     pub(super) others_wait: bool,

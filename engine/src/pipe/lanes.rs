@@ -52,7 +52,8 @@ pub struct ShotLine {
     pub is_raw: bool,
     /// Other shots with deadlines wait for a lane.
     pub others_wait: bool,
-    /// Ticks from `assigned` to its deadline, at most [`LEFT_MAX`]; [`NO_DEADLINE`]: it has none.
+    /// Ticks from `assigned` until its decode has to end for its deadline, at most [`LEFT_MAX`]; [`NO_DEADLINE`]: it has
+    /// none.
     pub left: u32,
     /// The graph role's time when it assigned the shot.
     pub assigned: Ticks,
@@ -77,7 +78,7 @@ pub struct ResultLine {
 }
 
 impl ShotLine {
-    /// Ticks from `now` to its deadline; 0 after it. `None`: it has none.
+    /// Ticks from `now` until its decode has to end; 0 after that. `None`: it has no deadline.
     #[inline]
     #[must_use]
     pub fn left_at(&self, now: Ticks) -> Option<u64> {

@@ -50,7 +50,7 @@ impl Orchestrator {
         // A result may be younger than the reading.
         let now = (*now.get_or_insert_with(|| frame.ticks())).max(result.ended);
         if let (Some(queue), Ok(by)) = (&mut self.due, result.result) {
-            queue.note(by.is_rescued(), result.ended.since(result.began).0);
+            queue.note(by.is_rescued(), result.ended.since(result.began).0, now.since(result.ended).0);
         }
         self.settle(result, now, frame);
         true

@@ -21,8 +21,8 @@ use pinwheel_edge::slot::table::TicketView;
 use pinwheel_edge::slot::word::ErrorCode;
 use std::collections::VecDeque;
 
-/// A rescue changes the least time of a shot by this part of the difference.
-const LEAST_STEP: u64 = 8;
+/// A mean time moves by this part of a difference.
+const STEP: u64 = 8;
 
 /// A whole shot that waits for a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,13 +36,15 @@ pub(super) struct DueQueue {
     shots: VecDeque<Waiting>,
     /// Mean time of an answer by the rescue decoder, or by any if there is none, ticks; 0: none yet.
     least: u64,
+    /// Mean time from the end of a decode until its result is here, ticks.
+    delay: u64,
     has_rescue: bool,
 }
 
 impl DueQueue {
     /// An empty queue for `jobs` jobs.
     pub(super) fn new(jobs: usize, has_rescue: bool) -> DueQueue {
-        DueQueue { shots: VecDeque::with_capacity(jobs), least: 0, has_rescue }
+        DueQueue { shots: VecDeque::with_capacity(jobs), least: 0, delay: 0, has_rescue }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -54,7 +56,7 @@ impl DueQueue {
     fn add(&mut self, job: u32, due: Ticks, now: Ticks, (ahead, workers): (u64, u64)) -> Option<u32> {
         let place = self.shots.partition_point(|other| other.due <= due);
         let before = (ahead + place as u64) / workers.max(1);
-        if now.0.saturating_add((before + 1).saturating_mul(self.least)) > due.0 {
+        if now.0.saturating_add((before + 1).saturating_mul(self.least)).saturating_add(self.delay) > due.0 {
             return Some(job);
         }
         self.shots.insert(place, Waiting { due, job });
@@ -71,12 +73,13 @@ impl DueQueue {
         self.shots.pop_front_if(|first| first.due <= now).map(|first| first.job)
     }
 
-    /// A decode took `ticks`.
-    pub(super) fn note(&mut self, is_rescue: bool, ticks: u64) {
+    /// A decode took `ticks`, and its result came `delay` ticks after its end.
+    pub(super) fn note(&mut self, is_rescue: bool, ticks: u64, delay: u64) {
+        self.delay = self.delay - self.delay / STEP + delay / STEP;
         if is_rescue || !self.has_rescue {
             self.least = match self.least {
                 0 => ticks,
-                least => least - least / LEAST_STEP + ticks / LEAST_STEP,
+                least => least - least / STEP + ticks / STEP,
             };
         }
     }
@@ -146,13 +149,16 @@ impl Orchestrator {
         self.due.as_mut().and_then(DueQueue::take).map(|first| Job::from_number(first.job))
     }
 
-    /// Ticks from `now` to the deadline of a shot of `stream` that was written at `submitted`, and whether others
-    /// wait for a worker, as a lane carries them.
+    /// Ticks from `now` until the decode of a shot of `stream` that was written at `submitted` has to end, and whether
+    /// others wait for a worker, as a lane carries them.
     pub(super) fn left(&self, stream: u32, submitted: Ticks, now: Ticks) -> (u32, bool) {
         let Some(queue) = &self.due else { return (NO_DEADLINE, false) };
         let pipe = &self.parts.pipe;
         let after = pipe.deadlines.as_ref().and_then(|of| of.after_write(stream, &pipe.settings));
-        let left = after.map_or(NO_DEADLINE, |after| submitted.plus(after).since(now).0.min(LEFT_MAX.into()) as u32);
+        let left = after.map_or(NO_DEADLINE, |after| {
+            let until_due = submitted.plus(after).since(now).0;
+            until_due.saturating_sub(queue.delay).min(LEFT_MAX.into()) as u32
+        });
         (left, !queue.is_empty())
     }
 }
@@ -177,14 +183,17 @@ mod tests {
     #[test]
     fn a_shot_is_refused_if_those_before_it_take_until_its_deadline() {
         let mut queue = DueQueue::new(8, true);
-        queue.note(false, 1_000);
+        queue.note(false, 1_000, 0);
         assert_eq!(queue.add(1, Ticks(1), Ticks(0), IDLE), None, "no rescue is measured yet");
-        queue.note(true, 10);
+        queue.note(true, 10, 0);
         assert_eq!(queue.add(2, Ticks(30), Ticks(0), IDLE), None);
         assert_eq!(queue.add(3, Ticks(30), Ticks(0), IDLE), None);
         assert_eq!(queue.add(4, Ticks(30), Ticks(0), IDLE), Some(4), "three are due before it");
         assert_eq!(queue.add(5, Ticks(29), Ticks(0), (1, 2)), None, "two workers share them");
         assert_eq!(queue.shots.len(), 4);
+        queue.note(true, 10, 80);
+        assert_eq!(queue.add(6, Ticks(59), Ticks(0), IDLE), Some(6), "its result would come 10 ticks later");
+        assert_eq!(queue.add(6, Ticks(60), Ticks(0), IDLE), None);
     }
 
     #[test]
