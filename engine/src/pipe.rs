@@ -9,6 +9,7 @@
 mod answer;
 mod carries;
 mod deadlines;
+mod expected;
 pub mod lanes;
 pub mod pool;
 mod pressure;
@@ -20,6 +21,7 @@ mod watermarks;
 pub use answer::{Answer, AnsweredBy, MODELS_MAX};
 pub use carries::{BlockShots, Carries, CarryWindow, StreamShots};
 pub use deadlines::AnswerDeadlines;
+pub use expected::ExpectedTime;
 pub use pressure::Pressure;
 pub use streams::{home, partner};
 pub use to_graph::{FromPath, ToGraph, Tombstone};

@@ -241,7 +241,7 @@ impl Orchestrator {
             }
             return;
         };
-        let (left, others_wait) = self.left(stream, submitted, frame.now);
+        let left = self.left(stream, submitted, frame.now);
         let jobs = &self.parts.pipe.jobs;
         let words = if self.fits_line {
             let (detectors, observables) = (jobs.detectors(&job), jobs.observables(&job));
@@ -256,7 +256,6 @@ impl Orchestrator {
             generation: origin.ticket.generation,
             slot: origin.ticket.slot as u16,
             is_raw: origin.raw,
-            others_wait,
             left,
             assigned: frame.now,
             words,

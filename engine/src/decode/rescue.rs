@@ -8,27 +8,20 @@
 //!
 //! # Why a mean by number of detection events
 //! That number explains most of the spread of a decode's time, and it is known before the decode. Classes
-//! are as narrow as one eighth. Each keeps a mean and a mean deviation, as the retransmission timer of TCP
-//! does (Jacobson 1988). A shot's own decoder fits if mean and deviation fit, because a shot that fails takes
+//! are as narrow as one eighth. Each keeps an [`ExpectedTime`]. A shot's own decoder fits if mean and deviation fit, because a shot that fails takes
 //! its time from all that wait. The rescue decoder fits if its mean does: no other answer is left.
 //!
 //! # Why shots are rescued before they must be
 //! If only shots that do not fit were rescued, they would be the ones with the most detection events, on
-//! which the rescue decoder is wrong most often, and the others would have used up the time. While others
-//! wait, shots of up to a quarter more detection events than usual are rescued, if that is faster: they lose
-//! least. At 120 % load that takes misses from 13 % to 4 to 8 % (distance 5 to 9).
-//!
-//! # Why an estimate fades
-//! A class whose shots are all rescued is not measured. One measurement that was too long, because the
-//! worker was interrupted, would keep it so for ever. Each shot that does not fit makes its class's mean
-//! smaller by 1/64, until one is tried again.
+//! which the rescue decoder is wrong most often, and the others would have used up the time. While a
+//! shot waits that own decoders make late, shots of up to a quarter more detection events than usual are
+//! rescued, if that is faster: they lose least. At 120 % load that takes misses from 13 % to 4 to 8 %
+//! (distance 5 to 9).
+
+use crate::pipe::ExpectedTime;
 
 /// Classes of detection events: eight for each power of two.
 const CLASSES: usize = 96;
-/// The mean moves by this part of a difference, and so does the deviation.
-const STEP: u64 = 8;
-/// A shot that does not fit makes its class's mean smaller by this part.
-const FADE: u64 = 64;
 /// The mean number of detection events moves by this part of a difference.
 const EVENTS_STEP: u64 = 64;
 
@@ -50,43 +43,26 @@ pub(super) struct Pending {
     pub(super) events: u32,
     /// Time until its decode has to end for its deadline, ticks.
     pub(super) left: u64,
-    /// Whether other shots wait for a worker.
-    pub(super) others_wait: bool,
-}
-
-/// Ticks that a decode takes; mean 0: not measured yet.
-#[derive(Clone, Copy, Default)]
-struct Expected {
-    mean: u64,
-    deviation: u64,
+    /// A shot waits that will be late if each before it is answered by its own decoder.
+    pub(super) is_behind: bool,
 }
 
 /// Times of one decoder by class of detection events.
-struct DecodeTimes([Expected; CLASSES]);
+struct DecodeTimes([ExpectedTime; CLASSES]);
 
 impl DecodeTimes {
     /// The class of `events`, or the nearest class below that was measured; nothing without one.
-    fn expected(&self, events: u32) -> Expected {
-        let measured = self.0[..=class(events)].iter().rev().find(|expected| expected.mean > 0);
+    fn expected(&self, events: u32) -> ExpectedTime {
+        let measured = self.0[..=class(events)].iter().rev().find(|expected| expected.is_known());
         measured.copied().unwrap_or_default()
     }
 
     fn note(&mut self, events: u32, ticks: u64) {
-        let expected = &mut self.0[class(events)];
-        if expected.mean == 0 {
-            *expected = Expected { mean: ticks.max(1), deviation: ticks / 2 };
-            return;
-        }
-        // A decode that was interrupted counts as a long one.
-        let ticks = ticks.min(2 * (expected.mean + expected.deviation));
-        expected.deviation = expected.deviation - expected.deviation / STEP + ticks.abs_diff(expected.mean) / STEP;
-        expected.mean = (expected.mean - expected.mean / STEP + ticks / STEP).max(1);
+        self.0[class(events)].note(ticks);
     }
 
     fn fade(&mut self, events: u32) {
-        let expected = &mut self.0[class(events)];
-        expected.mean -= expected.mean / FADE;
-        expected.deviation -= expected.deviation / FADE;
+        self.0[class(events)].fade();
     }
 }
 
@@ -109,18 +85,18 @@ pub(super) struct RescueChoice {
 impl RescueChoice {
     /// With nothing measured.
     pub(super) fn new(has_rescue: bool) -> RescueChoice {
-        let times = || DecodeTimes([Expected::default(); CLASSES]);
+        let times = || DecodeTimes([ExpectedTime::default(); CLASSES]);
         RescueChoice { own: times(), rescue: times(), has_rescue, events: 0 }
     }
 
     /// Chooses for a shot whose decode begins now.
     pub(super) fn choose(&mut self, shot: Pending) -> Choice {
-        let Pending { events, left, others_wait } = shot;
+        let Pending { events, left, is_behind } = shot;
         self.events = self.events - self.events / EVENTS_STEP + u64::from(events);
         let own = self.own.expected(events);
-        let fits = own.mean + own.deviation <= left;
+        let fits = own.usual_most() <= left;
         if !self.has_rescue {
-            if own.mean <= left {
+            if own.mean() <= left {
                 return Choice::Own;
             }
             self.own.fade(events);
@@ -128,13 +104,17 @@ impl RescueChoice {
         }
         let rescue = self.rescue.expected(events);
         let is_usual = 4 * EVENTS_STEP * u64::from(events) <= 5 * self.events;
-        if fits && !(others_wait && is_usual && rescue.mean < own.mean) {
+        let gives_way = is_behind && is_usual;
+        if fits && gives_way && rescue.mean() >= own.mean() {
+            self.rescue.fade(events);
+        }
+        if fits && !(gives_way && rescue.mean() < own.mean()) {
             return Choice::Own;
         }
         if !fits {
             self.own.fade(events);
         }
-        match (rescue.mean <= left, fits) {
+        match (rescue.mean() <= left, fits) {
             (true, _) => Choice::Rescue,
             (false, true) => Choice::Own,
             (false, false) => {
@@ -157,7 +137,7 @@ impl RescueChoice {
     /// detection events; 0: not measured yet.
     pub(super) fn expected(&self) -> (u64, u64) {
         let events = (self.events / EVENTS_STEP) as u32;
-        (self.own.expected(events).mean, self.rescue.expected(events).mean)
+        (self.own.expected(events).mean(), self.rescue.expected(events).mean())
     }
 }
 
@@ -166,13 +146,13 @@ mod tests {
     use super::{CLASSES, Choice, Pending, RescueChoice, class};
 
     fn shot(events: u32, left: u64) -> Pending {
-        Pending { events, left, others_wait: false }
+        Pending { events, left, is_behind: false }
     }
 
     /// Decodes of 100 ticks a detection event, rescues of 40.
     fn measured() -> RescueChoice {
         let mut choice = RescueChoice::new(true);
-        for events in (1..40).chain(1..40) {
+        for events in (1..40).chain(1..40).chain(1..40) {
             choice.choose(shot(events, u64::MAX));
             choice.note(Choice::Own, events, u64::from(events) * 100);
             choice.note(Choice::Rescue, events, u64::from(events) * 40);
@@ -204,15 +184,16 @@ mod tests {
         assert_eq!(choice.choose(shot(20, 500)), Choice::Refuse);
         let mut alone = RescueChoice::new(false);
         assert_eq!(alone.choose(shot(20, 1)), Choice::Own, "nothing is measured yet");
-        alone.note(Choice::Own, 20, 2_000);
+        (0..3).for_each(|_| alone.note(Choice::Own, 20, 2_000));
         assert_eq!(alone.choose(shot(20, 1_500)), Choice::Refuse);
         assert_eq!(alone.choose(shot(20, 2_500)), Choice::Own);
     }
 
     #[test]
-    fn while_others_wait_usual_shots_are_rescued_and_large_ones_are_not() {
+    fn while_the_workers_are_behind_usual_shots_are_rescued_and_large_ones_are_not() {
         let mut choice = measured();
-        let waiting = |events| Pending { others_wait: true, ..shot(events, 100_000) };
+        let waiting = |events| Pending { is_behind: true, ..shot(events, 100_000) };
+        assert_eq!(choice.choose(shot(18, 100_000)), Choice::Own);
         assert_eq!(choice.choose(waiting(18)), Choice::Rescue);
         assert_eq!(choice.choose(waiting(35)), Choice::Own);
     }
@@ -225,14 +206,25 @@ mod tests {
             choice.note(Choice::Own, 10, 1_000);
             choice.note(Choice::Rescue, 10, 1_100);
         }
-        assert_eq!(choice.choose(Pending { others_wait: true, ..shot(10, 100_000) }), Choice::Own);
+        let waiting = Pending { is_behind: true, ..shot(10, 100_000) };
+        assert_eq!(choice.choose(waiting), Choice::Own);
+    }
+
+    #[test]
+    fn a_rescue_whose_first_decodes_were_slow_is_tried_again() {
+        let mut choice = RescueChoice::new(true);
+        (0..100).for_each(|_| choice.note(Choice::Own, 10, 1_000));
+        (0..3).for_each(|_| choice.note(Choice::Rescue, 10, 50_000));
+        let waiting = Pending { is_behind: true, ..shot(10, 100_000) };
+        let own = (0..1_000).take_while(|_| choice.choose(waiting) == Choice::Own).count();
+        assert!((100..600).contains(&own), "{own} shots were decoded first");
     }
 
     #[test]
     fn a_class_is_tried_again_after_a_measurement_that_was_too_long() {
         let mut choice = RescueChoice::new(true);
-        choice.note(Choice::Own, 10, 1_000_000);
-        choice.note(Choice::Rescue, 10, 400);
+        (0..3).for_each(|_| choice.note(Choice::Own, 10, 1_000_000));
+        (0..3).for_each(|_| choice.note(Choice::Rescue, 10, 400));
         let rescued = (0..1_000).take_while(|_| choice.choose(shot(10, 2_000)) == Choice::Rescue).count();
         assert!((100..600).contains(&rescued), "{rescued} shots were rescued first");
     }

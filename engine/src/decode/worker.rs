@@ -420,7 +420,8 @@ impl Bench {
             None => self.matchers.of(shot.stream),
             Some(left) => {
                 let events = rough.syndrome.iter().map(|word| word.count_ones()).sum();
-                let pending = Pending { events, left, others_wait: shot.others_wait };
+                let is_behind = self.parts.pipe.deadlines.as_ref().is_some_and(|of| of.is_behind());
+                let pending = Pending { events, left, is_behind };
                 let choice = self.matchers.choose(shot.stream, pending);
                 self.chosen = Some((choice, events));
                 self.matchers.chosen(shot.stream, choice).ok_or(ErrorCode::DeadlineTooNear)?

@@ -50,8 +50,6 @@ pub struct ShotLine {
     pub slot: u16,
     /// The words are the raw syndrome: the decoder predecodes first.
     pub is_raw: bool,
-    /// Other shots with deadlines wait for a lane.
-    pub others_wait: bool,
     /// Ticks from `assigned` until its decode has to end for its deadline, at most [`LEFT_MAX`]; [`NO_DEADLINE`]: it has
     /// none.
     pub left: u32,
@@ -243,17 +241,7 @@ mod tests {
 
     fn shot(job: u32) -> ShotLine {
         let words = [0; LINE_WORDS];
-        ShotLine {
-            job,
-            stream: 0,
-            generation: 1,
-            slot: 0,
-            is_raw: false,
-            others_wait: false,
-            left: NO_DEADLINE,
-            assigned: Ticks(0),
-            words,
-        }
+        ShotLine { job, stream: 0, generation: 1, slot: 0, is_raw: false, left: NO_DEADLINE, assigned: Ticks(0), words }
     }
 
     fn result(job: u32, ticks: u64) -> ResultLine {

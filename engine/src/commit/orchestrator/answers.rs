@@ -49,8 +49,9 @@ impl Orchestrator {
         let Some(result) = self.parts.lanes.result(worker, is_whole) else { return false };
         // A result may be younger than the reading.
         let now = (*now.get_or_insert_with(|| frame.ticks())).max(result.ended);
-        if let (Some(queue), Ok(by)) = (&mut self.due, result.result) {
-            queue.note(by.is_rescued(), result.ended.since(result.began).0, now.since(result.ended).0);
+        if let Some(queue) = &mut self.due {
+            let by_rescue = result.result.ok().map(AnsweredBy::is_rescued);
+            queue.note(by_rescue, result.ended.since(result.began).0, now.since(result.ended).0);
         }
         self.settle(result, now, frame);
         true

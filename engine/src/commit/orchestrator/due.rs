@@ -14,6 +14,7 @@
 use super::Orchestrator;
 use crate::board;
 use crate::hot::{BUDGET_ITEMS, Frame};
+use crate::pipe::ExpectedTime;
 use crate::pipe::lanes::{LEFT_MAX, NO_DEADLINE};
 use crate::units::Ticks;
 use pinwheel_edge::slot::jobs::Job;
@@ -21,30 +22,38 @@ use pinwheel_edge::slot::table::TicketView;
 use pinwheel_edge::slot::word::ErrorCode;
 use std::collections::VecDeque;
 
-/// A mean time moves by this part of a difference.
-const STEP: u64 = 8;
-
 /// A whole shot that waits for a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Waiting {
     due: Ticks,
     job: u32,
+    /// When it came, own decoders would have made it late.
+    is_late: bool,
 }
 
 /// Shots by deadline, and how long the fastest answer takes.
 pub(super) struct DueQueue {
     shots: VecDeque<Waiting>,
-    /// Mean time of an answer by the rescue decoder, or by any if there is none, ticks; 0: none yet.
-    least: u64,
-    /// Mean time from the end of a decode until its result is here, ticks.
-    delay: u64,
+    /// A decode by a shot's own decoder, and by the rescue decoder.
+    own: ExpectedTime,
+    rescue: ExpectedTime,
+    /// From the end of a decode until its result is here.
+    delay: ExpectedTime,
     has_rescue: bool,
+    /// Shots that wait and are late.
+    late: u32,
 }
 
 impl DueQueue {
     /// An empty queue for `jobs` jobs.
     pub(super) fn new(jobs: usize, has_rescue: bool) -> DueQueue {
-        DueQueue { shots: VecDeque::with_capacity(jobs), least: 0, delay: 0, has_rescue }
+        let [own, rescue, delay] = [ExpectedTime::default(); 3];
+        DueQueue { shots: VecDeque::with_capacity(jobs), own, rescue, delay, has_rescue, late: 0 }
+    }
+
+    /// Mean time of a decode by the faster decoder, ticks; 0: not measured yet.
+    fn least(&self) -> u64 {
+        if self.has_rescue { self.rescue.mean().min(self.own.mean()) } else { self.own.mean() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -56,31 +65,46 @@ impl DueQueue {
     fn add(&mut self, job: u32, due: Ticks, now: Ticks, (ahead, workers): (u64, u64)) -> Option<u32> {
         let place = self.shots.partition_point(|other| other.due <= due);
         let before = (ahead + place as u64) / workers.max(1);
-        if now.0.saturating_add((before + 1).saturating_mul(self.least)).saturating_add(self.delay) > due.0 {
+        let is_late = |each: u64| {
+            let decodes = (before + 1).saturating_mul(each);
+            now.0.saturating_add(decodes).saturating_add(self.delay.mean()) > due.0
+        };
+        if is_late(self.least()) {
+            if ahead == 0 && self.shots.is_empty() {
+                // Only the estimates say so, and no shot would correct them.
+                [&mut self.own, &mut self.rescue, &mut self.delay].into_iter().for_each(ExpectedTime::fade);
+            } else if self.rescue.mean() > self.own.mean() {
+                // Few shots are rescued, and those have the most detection events.
+                self.rescue.fade();
+            }
             return Some(job);
         }
-        self.shots.insert(place, Waiting { due, job });
+        let is_late = is_late(self.own.mean());
+        self.late += u32::from(is_late);
+        self.shots.insert(place, Waiting { due, job, is_late });
         None
     }
 
     /// The shot that is due first.
-    fn take(&mut self) -> Option<Waiting> {
-        self.shots.pop_front()
+    fn take(&mut self) -> Option<u32> {
+        self.take_overdue(Ticks(u64::MAX))
     }
 
     /// The shot that is due first, if its deadline has passed.
     fn take_overdue(&mut self, now: Ticks) -> Option<u32> {
-        self.shots.pop_front_if(|first| first.due <= now).map(|first| first.job)
+        let first = self.shots.pop_front_if(|first| first.due <= now)?;
+        self.late -= u32::from(first.is_late);
+        Some(first.job)
     }
 
-    /// A decode took `ticks`, and its result came `delay` ticks after its end.
-    pub(super) fn note(&mut self, is_rescue: bool, ticks: u64, delay: u64) {
-        self.delay = self.delay - self.delay / STEP + delay / STEP;
-        if is_rescue || !self.has_rescue {
-            self.least = match self.least {
-                0 => ticks,
-                least => least - least / STEP + ticks / STEP,
-            };
+    /// A worker took `ticks` for a shot, and its result came `delay` ticks later. `by_rescue`: whether the rescue
+    /// decoder answered it; `None`: nothing did.
+    pub(super) fn note(&mut self, by_rescue: Option<bool>, ticks: u64, delay: u64) {
+        self.delay.note(delay);
+        match by_rescue {
+            Some(true) => self.rescue.note(ticks),
+            Some(false) => self.own.note(ticks),
+            None => {}
         }
     }
 }
@@ -107,6 +131,9 @@ impl Orchestrator {
         {
             items += 1;
             self.refuse_overdue(Job::from_number(overdue), frame);
+        }
+        if let (Some(queue), Some(of)) = (&self.due, &self.parts.pipe.deadlines) {
+            of.set_behind(queue.late > 0);
         }
         items
     }
@@ -146,20 +173,19 @@ impl Orchestrator {
             board::add(&self.block().lane_waits, 1);
             return None;
         }
-        self.due.as_mut().and_then(DueQueue::take).map(|first| Job::from_number(first.job))
+        self.due.as_mut().and_then(DueQueue::take).map(Job::from_number)
     }
 
-    /// Ticks from `now` until the decode of a shot of `stream` that was written at `submitted` has to end, and whether
-    /// others wait for a worker, as a lane carries them.
-    pub(super) fn left(&self, stream: u32, submitted: Ticks, now: Ticks) -> (u32, bool) {
-        let Some(queue) = &self.due else { return (NO_DEADLINE, false) };
+    /// Ticks from `now` until the decode of a shot of `stream` that was written at `submitted` has to end, as a lane
+    /// carries them.
+    pub(super) fn left(&self, stream: u32, submitted: Ticks, now: Ticks) -> u32 {
+        let Some(queue) = &self.due else { return NO_DEADLINE };
         let pipe = &self.parts.pipe;
         let after = pipe.deadlines.as_ref().and_then(|of| of.after_write(stream, &pipe.settings));
-        let left = after.map_or(NO_DEADLINE, |after| {
+        after.map_or(NO_DEADLINE, |after| {
             let until_due = submitted.plus(after).since(now).0;
-            until_due.saturating_sub(queue.delay).min(LEFT_MAX.into()) as u32
-        });
-        (left, !queue.is_empty())
+            until_due.saturating_sub(queue.delay.mean()).min(LEFT_MAX.into()) as u32
+        })
     }
 }
 
@@ -176,24 +202,46 @@ mod tests {
         for (job, due) in [(1, 50), (2, 20), (3, 50), (4, 90), (5, 20)] {
             assert_eq!(queue.add(job, Ticks(due), Ticks(0), IDLE), None);
         }
-        let jobs: Vec<u32> = std::iter::from_fn(|| queue.take()).map(|shot| shot.job).collect();
+        let jobs: Vec<u32> = std::iter::from_fn(|| queue.take()).collect();
         assert_eq!(jobs, [2, 5, 1, 3, 4]);
+    }
+
+    /// Three decodes of so many ticks, by the rescue decoder or a shot's own, each result here `delay` later.
+    fn note(queue: &mut DueQueue, by_rescue: bool, ticks: u64, delay: u64) {
+        (0..3).for_each(|_| queue.note(Some(by_rescue), ticks, delay));
     }
 
     #[test]
     fn a_shot_is_refused_if_those_before_it_take_until_its_deadline() {
         let mut queue = DueQueue::new(8, true);
-        queue.note(false, 1_000, 0);
-        assert_eq!(queue.add(1, Ticks(1), Ticks(0), IDLE), None, "no rescue is measured yet");
-        queue.note(true, 10, 0);
-        assert_eq!(queue.add(2, Ticks(30), Ticks(0), IDLE), None);
-        assert_eq!(queue.add(3, Ticks(30), Ticks(0), IDLE), None);
-        assert_eq!(queue.add(4, Ticks(30), Ticks(0), IDLE), Some(4), "three are due before it");
-        assert_eq!(queue.add(5, Ticks(29), Ticks(0), (1, 2)), None, "two workers share them");
+        note(&mut queue, false, 1_000, 1);
+        assert_eq!(queue.add(1, Ticks(2), Ticks(0), IDLE), None, "no rescue is measured yet");
+        note(&mut queue, true, 10, 1);
+        assert_eq!(queue.add(2, Ticks(31), Ticks(0), IDLE), None);
+        assert_eq!(queue.add(3, Ticks(31), Ticks(0), IDLE), None);
+        assert_eq!(queue.add(4, Ticks(31), Ticks(0), IDLE), Some(4), "three are due before it");
+        assert_eq!(queue.add(5, Ticks(30), Ticks(0), (1, 2)), None, "two workers share them");
         assert_eq!(queue.shots.len(), 4);
-        queue.note(true, 10, 80);
-        assert_eq!(queue.add(6, Ticks(59), Ticks(0), IDLE), Some(6), "its result would come 10 ticks later");
-        assert_eq!(queue.add(6, Ticks(60), Ticks(0), IDLE), None);
+        queue.note(Some(true), 10, 80);
+        assert_eq!(queue.add(6, Ticks(60), Ticks(0), IDLE), Some(6), "its result would come 11 ticks later");
+        assert_eq!(queue.add(6, Ticks(61), Ticks(0), IDLE), None);
+    }
+
+    #[test]
+    fn an_estimate_that_was_too_long_does_not_refuse_for_ever() {
+        let mut queue = DueQueue::new(8, true);
+        note(&mut queue, true, 1_000_000, 1_000_000);
+        note(&mut queue, false, 1_000_000, 1_000_000);
+        let refused = (0..2_000).take_while(|_| queue.add(1, Ticks(100), Ticks(0), IDLE).is_some()).count();
+        assert!((100..1_000).contains(&refused), "{refused} shots were refused first");
+    }
+
+    #[test]
+    fn a_rescue_decoder_that_was_slow_refuses_nobody_whom_the_own_decoder_serves() {
+        let mut queue = DueQueue::new(8, true);
+        note(&mut queue, false, 10, 0);
+        note(&mut queue, true, 1_000_000, 0);
+        assert_eq!(queue.add(1, Ticks(100), Ticks(0), IDLE), None);
     }
 
     #[test]
