@@ -59,6 +59,8 @@ pub struct Harvester {
     samples: AnswerSamples,
     /// Bound below which lie the hashes of the shots to copy; 0: none.
     shadow_below: u64,
+    /// Answers of this call have no deadlines, are given whatever their gap, and are not copied: as in most runs.
+    is_plain: bool,
     tally: Tally,
     taken: u64,
 }
@@ -87,7 +89,19 @@ impl Harvester {
             board::set(&block.sink_readers, sink.readers() as u64);
         }
         let tally = Tally::new(pipe.streams);
-        Harvester { pipe, end, sink, lagging: false, ledger, joints, samples, shadow_below: 0, tally, taken: 0 }
+        Harvester {
+            pipe,
+            end,
+            sink,
+            lagging: false,
+            ledger,
+            joints,
+            samples,
+            shadow_below: 0,
+            is_plain: true,
+            tally,
+            taken: 0,
+        }
     }
 
     #[inline(always)]
@@ -116,24 +130,35 @@ impl Harvester {
             joints.enter(stream, sequence, observables);
         }
         let verdict = answered.error.is_none().then(|| self.judge(answered, outcome));
-        let abstained = verdict.is_some_and(|verdict| self.abstains(&verdict));
         let board = (&*self.pipe.board, self.pipe.silo);
         let late_ns = self.pipe.settings.late_ns();
-        let deadline = self.deadline(answered);
+        let (abstained, deadline) = match self.is_plain {
+            true => (false, DeadlineOutcome::default()),
+            // Whole answers go by copy: one whose address is taken is no longer kept in registers.
+            false => self.look_closer(*answered, verdict),
+        };
         let latency_ns = self.tally.enter(board, stream, (times, rate), (verdict, late_ns, deadline));
         self.pass_on(answered, latency_ns, abstained);
-        if self.shadow_below != 0
-            && outcome != Outcome::Duplicate
-            && sampled::is_sampled(stream, sequence, self.shadow_below)
-        {
-            self.sample(answered, latency_ns);
+        if !self.is_plain && outcome != Outcome::Duplicate {
+            self.sample(*answered, latency_ns);
         }
     }
 
-    /// Copies an answered shot for the shadow, if there is room.
-    #[inline(never)]
-    fn sample(&mut self, answered: &Answered, latency_ns: u64) {
-        let has_room = self.samples.offer(&self.end, answered, latency_ns);
+    /// Whether an answer is abstained from, and what became of its deadline.
+    #[cold]
+    fn look_closer(&self, answered: Answered, verdict: Option<Verdict>) -> (bool, DeadlineOutcome) {
+        let abstained = verdict.is_some_and(|verdict| self.abstains(&verdict));
+        (abstained, self.deadline(&answered))
+    }
+
+    /// Copies an answered shot for the shadow, if it is one of its sample and there is room.
+    #[cold]
+    fn sample(&mut self, answered: Answered, latency_ns: u64) {
+        let ShotHeader { stream, sequence, .. } = answered.header;
+        if !sampled::is_sampled(stream, sequence, self.shadow_below) {
+            return;
+        }
+        let has_room = self.samples.offer(&self.end, &answered, latency_ns);
         let block = self.block();
         board::add(if has_room { &block.shadow_sampled } else { &block.shadow_left_out }, 1);
     }
@@ -223,7 +248,9 @@ impl Harvester {
     /// Takes the answers that are given, within the budget. Returns how many.
     fn take(&mut self, frame: &Frame<'_>) -> u32 {
         let mut items = 0;
-        self.shadow_below = self.pipe.settings.shadow_below();
+        let settings = &self.pipe.settings;
+        self.shadow_below = settings.shadow_below();
+        self.is_plain = self.shadow_below == 0 && self.pipe.deadlines.is_none() && settings.abstain_below_db() == 0;
         self.end.begin();
         // One clock reading for the whole batch: all answers given before the frame's start are
         // harvested in it.
