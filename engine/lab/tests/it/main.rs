@@ -18,3 +18,4 @@ static ALLOCATOR: Allocator = Allocator;
 #[expect(unsafe_code, reason = "sets the variable that moves boards, behind the lock")]
 mod drills;
 mod exchanges;
+mod inputs;
