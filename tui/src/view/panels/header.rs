@@ -153,6 +153,8 @@ fn facts(picture: &Picture, pen: &mut Pen<'_>) {
     // Only where shots have deadlines and a rescue decoder.
     let rescued = (totals.rescued > 0).then(|| ("rescued", count(totals.rescued), Tone::Plain));
     let missed = (totals.missed > 0).then(|| ("missed", count(totals.missed), Tone::Warn));
+    // Only where answers of a small gap are abstained from.
+    let abstained = (totals.abstained > 0).then(|| ("not trusted", count(totals.abstained), Tone::Warn));
     let entries = [
         ("answered", rate(derived.rates.map(|rates| rates.answered)), Tone::Accent),
         ("backlog", count(derived.backlog), if behind { Tone::Warn } else { Tone::Good }),
@@ -169,7 +171,7 @@ fn facts(picture: &Picture, pen: &mut Pen<'_>) {
     ];
     let (first, rest) = entries.split_at(6);
     let mut x = 1u16;
-    for (name, value, tone) in first.iter().chain(&missed).chain(&rescued).chain(rest) {
+    for (name, value, tone) in first.iter().chain(&missed).chain(&rescued).chain(&abstained).chain(rest) {
         let length = u16::try_from(name.len() + 1 + value.chars().count()).unwrap_or(u16::MAX);
         if x.saturating_add(length) > pen.width() {
             break;
