@@ -72,7 +72,7 @@ fn compare(model: &Model, config: &str, shots: u64) -> (u64, u64, u64) {
 
 #[test]
 fn each_decoder_answers_as_by_itself_also_where_no_matching_can() {
-    let shots = number("PINWHEEL_SHOTS", 2_000);
+    let shots = number("PINWHEEL_SHOTS", 500);
     let hypergraph = Model::parse(HYPERGRAPH.as_bytes()).unwrap();
     let surface = bundled_named("surface_d3").unwrap();
     for config in CONFIGS {
