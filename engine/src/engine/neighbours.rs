@@ -2,8 +2,9 @@
 //! cores if the profile says so.
 //!
 //! Owns the scan of `/proc` while the engine runs, the competitor words of each thread's block, and
-//! one note. Runs on a cold thread, confined to cold cores. Bounds: at most one scan per [`LOOK`],
-//! and at most a fiftieth of the thread's time; [`TASKS_MAX`](crate::host::pins::TASKS_MAX) threads
+//! one note. Runs on a cold thread, confined to cold cores, which it offers to other threads after
+//! each process that it reads: a decode worker may share the core. Bounds: at most one scan per
+//! [`LOOK`], and at most a fiftieth of a core's time; [`TASKS_MAX`](crate::host::pins::TASKS_MAX) threads
 //! a scan. Never changes another program's thread.
 
 use super::orders::SharedOrders;
@@ -22,7 +23,7 @@ use std::time::Duration;
 
 /// Period of the scans.
 const LOOK: Duration = Duration::from_secs(1);
-/// Pause after a scan, in multiples of its duration: many threads make scans rarer.
+/// Pause after a scan, in multiples of its work: many threads make scans rarer.
 const REST_PER_LOOK: u32 = 50;
 /// Shorter use or wait within a scan is not reported: it is normal on any machine.
 const SHOWN_NS_MIN: u64 = 1_000_000;
@@ -66,11 +67,10 @@ impl Watch {
         // Keeps off the hot cores; if the system refuses, the scheduler decides.
         let _ = pin::confine_current_thread(&self.cold_cores);
         let (mut policy, mut note) = (YieldPolicy::default(), header::Note::default());
-        let (mut before, mut rest) = (self.look(), LOOK);
-        while stopped.recv_timeout(rest) == Err(RecvTimeoutError::Timeout) {
-            let after = self.look();
-            let took = Duration::from_nanos(self.now_ns().saturating_sub(after.at_ns));
-            rest = LOOK.max(took * REST_PER_LOOK);
+        let (mut before, mut worked) = self.look();
+        while stopped.recv_timeout(LOOK.max(worked * REST_PER_LOOK)) == Err(RecvTimeoutError::Timeout) {
+            let after;
+            (after, worked) = self.look();
             let competitors = competitors(&before, &after);
             self.show(&competitors);
             self.behave(&mut policy, &mut note, after.at_ns, &competitors);
@@ -82,9 +82,18 @@ impl Watch {
         self.clock.since_start(self.clock.ticks()).0
     }
 
-    fn look(&self) -> Scan {
+    /// A scan, and how long it worked: without the time for which other threads had the core.
+    fn look(&self) -> (Scan, Duration) {
         let cores: Vec<u32> = self.cores.iter().copied().flatten().collect();
-        scan(Path::new("/"), std::process::id(), &cores, self.now_ns())
+        let (start_ns, mut others_ns) = (self.now_ns(), 0);
+        let mut yield_core = || {
+            let before_ns = self.now_ns();
+            std::thread::yield_now();
+            others_ns += self.now_ns() - before_ns;
+        };
+        let scan = scan(Path::new("/"), std::process::id(), &cores, start_ns, &mut yield_core);
+        let worked_ns = (self.now_ns() - start_ns).saturating_sub(others_ns);
+        (scan, Duration::from_nanos(worked_ns))
     }
 
     /// Publishes the worst competitor on each thread's core.

@@ -208,6 +208,7 @@ fn place(shared: &Shared, index: usize, placing: &Placing) -> Option<String> {
     let block = shared.board.thread(index);
     board::set(&block.tid, u64::from(pin::thread_id()));
     board::set(&block.stack_anchor, std::ptr::from_ref(&block).addr() as u64);
+    pin::end_sleeps_on_time();
     match placing.core {
         Some(core) => match pin::pin_current_thread(core) {
             Ok(()) => {

@@ -75,12 +75,13 @@ pub struct Competitor {
 }
 
 /// Scans the threads whose last core is one of `cores`, except those of process `own` and of the
-/// kernel.
+/// kernel. Calls `between` before each process, so that the caller can give its core up for a while.
 #[must_use]
-pub fn scan(root: &Path, own: u32, cores: &[u32], at_ns: u64) -> Scan {
+pub fn scan(root: &Path, own: u32, cores: &[u32], at_ns: u64, between: &mut dyn FnMut()) -> Scan {
     let mut tasks = Vec::new();
     let mut looked_at = 0;
     for pid in numbers(&root.join("proc")).into_iter().filter(|&pid| pid != own) {
+        between();
         let dir = root.join(format!("proc/{pid}"));
         // The process has ended meanwhile, or is hidden.
         let Some(process) = read_text(&dir.join("stat")).as_deref().and_then(Stat::parse) else { continue };
@@ -224,7 +225,7 @@ mod tests {
     }
 
     fn seen(root: &Path, at_ns: u64) -> Scan {
-        scan(root, 99, &[3], at_ns)
+        scan(root, 99, &[3], at_ns, &mut || {})
     }
 
     #[test]
@@ -293,7 +294,7 @@ mod tests {
     fn this_machine_is_looked_at_without_our_own_process() {
         let all: Vec<u32> = (0..crate::host::CORES_MAX).collect();
         let own = std::process::id();
-        let seen = scan(Path::new("/"), own, &all, 0);
+        let seen = scan(Path::new("/"), own, &all, 0, &mut || {});
         assert!(seen.tasks.iter().all(|task| task.pid != own && task.tid != 0));
     }
 }

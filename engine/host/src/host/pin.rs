@@ -81,6 +81,12 @@ pub fn confine_thread(tid: u32, cores: &[u32]) -> Result<(), PinError> {
     imp::confine_thread(tid, cores)
 }
 
+/// Makes the calling thread's sleeps end on time: the kernel lets them last up to 50 µs longer
+/// otherwise. No effect where the system has no such setting.
+pub fn end_sleeps_on_time() {
+    imp::end_sleeps_on_time();
+}
+
 /// The system's number of the calling thread; 0 if the system has none.
 #[must_use]
 pub fn thread_id() -> u32 {
@@ -141,6 +147,10 @@ mod imp {
         sched_setaffinity(Some(tid), &set).map_err(|_| refused())
     }
 
+    pub(super) fn end_sleeps_on_time() {
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1));
+    }
+
     pub(super) fn thread_id() -> u32 {
         rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()
     }
@@ -181,6 +191,8 @@ mod imp {
     pub(super) fn confine_thread(_: u32, _: &[u32]) -> Result<(), PinError> {
         Err(PinError::Unsupported)
     }
+
+    pub(super) fn end_sleeps_on_time() {}
 
     pub(super) fn thread_id() -> u32 {
         0

@@ -161,7 +161,10 @@ impl Recorder {
             let detail = if now <= self.write_until { Detail::Full } else { Detail::Thin };
             (Kind::Delta, self.encoder.delta(&self.board, now, detail))
         };
+        // A decode worker may share the core: it gets it between the parts of this work.
+        std::thread::yield_now();
         let frame = self.packer.pack(Head { number: self.number, kind, at: now }, &raw);
+        std::thread::yield_now();
         self.number = self.number.wrapping_add(1);
         self.store.put(&frame, is_key.then_some(now));
         board::add(&self.board.recorder().frames, 1);

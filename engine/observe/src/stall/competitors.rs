@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// Scans all threads whose last core is `core`, also those of this process.
 pub(super) fn scan_core(core: u32, at_ns: u64) -> Scan {
-    scan(Path::new("/"), 0, &[core], at_ns)
+    scan(Path::new("/"), 0, &[core], at_ns, &mut || {})
 }
 
 /// The threads that ran on the core of thread `tid` between the scans, most first. Without a first

@@ -3,8 +3,14 @@
 //!
 //! Owns the alarm table, the accounts and each thread's episode. A cold thread calls
 //! [`Watchdog::tick`] every [`TICK`]. It blocks no other thread. A tick reads three words for each
-//! thread; a baseline is taken every [`LOOK_NS`]; a full scan only at an alarm, [`AGAIN_NS`] later,
-//! and at recovery.
+//! thread; a round of baselines begins every [`LOOK_NS`]; a full scan only at an alarm, [`AGAIN_NS`]
+//! later, and at recovery.
+//!
+//! # Why a round takes several ticks
+//! The baselines of two threads and the rules take half a millisecond. A decode worker that shares
+//! the core would stand still for as long. So a tick takes the account of a thread or of its core
+//! (of several where there are more than half of [`TICKS_PER_ROUND`] threads), and the tick after the
+//! last of them checks the rules.
 //!
 //! # Why its own lateness is checked first
 //! A watchdog that was not run itself would blame all others. A late tick moves the moment from
@@ -44,6 +50,8 @@ use std::time::Duration;
 pub const TICK: Duration = Duration::from_micros(1_500);
 /// Time between two baselines.
 const LOOK_NS: u64 = 100_000_000;
+/// A round of baselines takes at most so many ticks, and one more for the rules.
+const TICKS_PER_ROUND: usize = 32;
 /// Baselines kept for each thread.
 const BASELINES: usize = 6;
 /// Time from the first reading of an alarm to the second.
@@ -128,7 +136,12 @@ pub struct Watchdog {
     late_ns: u64,
     /// A late tick that the next tick judges: since when, how late.
     froze: Option<(Ticks, u64)>,
+    /// Start of the last round of baselines.
     looked: Ticks,
+    /// Accounts taken in this round, of each thread its own and its core's; `None` between rounds.
+    round: Option<usize>,
+    /// The account of the thread whose core is next.
+    account: Option<ThreadAccount>,
     phase: Phase,
     phase_since: Ticks,
 }
@@ -156,6 +169,8 @@ impl Watchdog {
             late_ns: 0,
             froze: None,
             looked: Ticks(0),
+            round: None,
+            account: None,
             phase: Phase::Init,
             phase_since: now,
             config,
@@ -188,9 +203,11 @@ impl Watchdog {
             self.judge_silence(index, now, limit_ns, actions);
         }
         self.judge_freeze(now, actions);
-        if self.ns(now.since(self.looked)) >= LOOK_NS {
-            self.looked = now;
-            self.look(now, limit_ns, actions);
+        if self.round.is_none() && self.ns(now.since(self.looked)) >= LOOK_NS {
+            (self.looked, self.round) = (now, Some(0));
+        }
+        if let Some(done) = self.round {
+            self.go_on_with_round(done, now, limit_ns, actions);
         }
     }
 
@@ -231,9 +248,9 @@ impl Watchdog {
         if phase != self.phase {
             (self.phase, self.phase_since) = (phase, now);
             if phase == Phase::Drain {
-                // The alarms that ended the run belong into it: check now, not at the next
-                // baseline.
-                self.looked = Ticks(0);
+                // The alarms that ended the run belong into it: check the rules now, by the
+                // baselines at hand.
+                self.round = Some(usize::MAX);
             }
         }
     }
@@ -266,25 +283,42 @@ impl Watchdog {
             }
         };
         self.threads = (0..count).map(met).collect();
+        self.account = None;
         let of_core = |thread: &Thread| (thread.tid, thread.pinned.then_some(thread.core));
         self.switches = Switches::open(&self.threads.iter().map(of_core).collect::<Vec<_>>());
         self.tids = tids;
     }
 
-    /// Takes a baseline of every thread, checks the counters' rules, ends alarms that are over.
-    fn look(&mut self, now: Ticks, limit_ns: u64, actions: &mut dyn WatchdogActions) {
-        let board = Arc::clone(&self.config.board);
+    /// Takes the next accounts, or checks the rules if all are taken.
+    fn go_on_with_round(&mut self, done: usize, now: Ticks, limit_ns: u64, actions: &mut dyn WatchdogActions) {
+        let accounts = 2 * self.threads.len();
+        if done >= accounts {
+            self.round = None;
+            return self.check_rules(now, actions);
+        }
         let gap_limit_ns = (self.rule(RuleId::FrameGap).limit * limit_ns as f64) as u64;
         let gap_limit = self.config.clock.rate().ticks(Nanos(gap_limit_ns));
-        for index in 0..self.threads.len() {
-            board::set(&board.thread(index).gap_limit_ticks, gap_limit.0);
-            let base = self.base(index, now);
-            let bases = &mut self.threads[index].bases;
-            bases.push_back(base);
-            if bases.len() > BASELINES {
-                bases.pop_front();
+        let until = accounts.min(done + accounts.div_ceil(TICKS_PER_ROUND));
+        for step in done..until {
+            let (index, at_ns) = (step / 2, self.at_ns(now));
+            if step % 2 == 0 {
+                board::set(&self.config.board.thread(index).gap_limit_ticks, gap_limit.0);
+                self.switches.drain(index);
+                self.account = Some(self.accounts.thread(index, at_ns));
+            } else if let Some(account) = self.account.take() {
+                let thread = &mut self.threads[index];
+                thread.bases.push_back((account, self.accounts.core(thread.core, at_ns)));
+                if thread.bases.len() > BASELINES {
+                    thread.bases.pop_front();
+                }
             }
         }
+        self.round = Some(until);
+    }
+
+    /// Checks the cores and the counters' rules, ends alarms that are over.
+    fn check_rules(&mut self, now: Ticks, actions: &mut dyn WatchdogActions) {
+        let board = Arc::clone(&self.config.board);
         self.look_at_cores(now, actions);
         if !matches!(self.phase, Phase::Live | Phase::Drain) {
             return;
