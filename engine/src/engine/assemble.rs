@@ -60,7 +60,7 @@ use pinwheel_edge::ring::mpsc::PRODUCERS_MAX;
 use pinwheel_edge::slot::{DETECTOR_WORDS_MAX, OBSERVABLE_WORDS_MAX};
 use pinwheel_edge::spin::{Phase, PhaseWord, SpinWord};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
@@ -124,13 +124,14 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let sink = sink.transpose().map_err(no_room("answers", &plan))?;
     let logging = logger.map(|(logger, log)| Ok((logger.spawn(stop.clone())?, log)));
     let (events, log) = logging.transpose().map_err(no_room("events", &plan))?.unzip();
-    let recording = record(&mut config, &plan, &shared, log.as_ref(), &stop);
+    let recording = record(&config, &plan, &shared, log.as_ref(), &stop);
     let recording = recording.transpose().map_err(no_room("recorder", &plan))?;
     let (recorder, recent_recording) = recording.map(|recording| (recording.ended, recording.recent_recording)).unzip();
     let reader = StreamReader::new(order(&config), config.input, fills);
     let input_error = reader.map(|reader| cold::spawn_reader(reader, stop.clone()));
     let input_error = input_error.transpose().map_err(no_room("reader", &plan))?;
-    let counted = watch_drift(&mut silos, &plan, &shared, &common).map(|watch| watch.spawn(stop.clone()));
+    let watch = watch_drift(&mut silos, &plan, &shared, &common, config.run_dir.clone());
+    let counted = watch.map(|watch| watch.spawn(stop.clone()));
     let counted = counted.transpose().map_err(no_room("drift", &plan))?;
     let environment = report.map(|report| environment::spawn(report, &shared, plan.cold_cores.clone()));
     let environment = environment.transpose().map_err(no_room("environment", &plan))?;
@@ -302,13 +303,13 @@ fn steering(
 
 /// Starts the flight recorder of a run, unless the profile has diagnostics off.
 fn record(
-    config: &mut Config,
+    config: &Config,
     plan: &Plan,
     shared: &Shared,
     log: Option<&SyncSender<LogEntry>>,
     stop: &cold::Stop,
 ) -> Option<io::Result<Recording>> {
-    let run = config.run_dir.take().filter(|_| config.profile.diagnostics == Diagnostics::On)?;
+    let run = config.run_dir.clone().filter(|_| config.profile.diagnostics == Diagnostics::On)?;
     let (board, clock, cold_cores) = (Arc::clone(&shared.board), shared.clock.clone(), plan.cold_cores.clone());
     let kept = config.profile.recorder;
     Some(Blackbox { board, clock, run, kept, cold_cores, entries: log.cloned() }.spawn(stop.clone()))
@@ -321,10 +322,17 @@ fn watch_neighbours(orders: SharedOrders, plan: &Plan, shared: &Shared) -> io::R
 }
 
 /// The watch for errors whose frequency drifts, if the profile asks for it.
-fn watch_drift(silos: &mut [Silo], plan: &Plan, shared: &Shared, common: &Common) -> Option<DriftWatch> {
+fn watch_drift(
+    silos: &mut [Silo],
+    plan: &Plan,
+    shared: &Shared,
+    common: &Common,
+    directory: Option<PathBuf>,
+) -> Option<DriftWatch> {
     let samples: Vec<SampleReader> = silos.iter_mut().filter_map(|silo| silo.samples.take()).collect();
     let (board, clock, decoders) = (Arc::clone(&shared.board), shared.clock.clone(), common.decoders.clone());
-    (!samples.is_empty()).then(|| DriftWatch { board, clock, decoders, samples, cold_cores: plan.cold_cores.clone() })
+    let cold_cores = plan.cold_cores.clone();
+    (!samples.is_empty()).then(|| DriftWatch { board, clock, decoders, samples, cold_cores, directory })
 }
 
 /// Starts the thread of the shadow, and the shadow of the profile, if there is one.

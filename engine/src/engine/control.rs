@@ -6,7 +6,7 @@
 //! join it.
 
 use super::cold::{self, Stop};
-use super::drift::StreamCounts;
+use super::detections::StreamCounts;
 use super::neighbours::Watching;
 use super::placement_thread::Placing;
 use super::remote;

@@ -1,22 +1,25 @@
 //! The cold thread that watches the streams for errors whose frequency drifts from the model's.
 //!
 //! Owns the reading ends of the feeds' samples, the counts of each stream that has sent shots, and the
-//! words of their drift on the board. A stream that gets another model is counted anew. Runs on a cold thread, confined to cold cores. Bounds: at most
-//! the samples of [`NOTHING`] at a time, so about 100,000 shots a second and silo; a stream's counts.
+//! words of their drift on the board. A stream that gets another model is counted anew. Runs on a cold
+//! thread, confined to cold cores. Bounds: at most the samples of [`NOTHING`] at a time, so about 100,000
+//! shots a second and silo; a stream's counts, which it writes to the run's directory at most once in
+//! [`KEEP`], so that a model can be fitted to a run that goes on.
 
 use super::cold::{self, Stop};
+use super::detections::{StreamCounts, detection_files};
 use crate::board::{self, Board};
 use crate::clock::Clock;
-use crate::code::Model;
 use crate::code::drift::{BLOCK, Drift, Drifted, SHOTS_MAX};
-use crate::code::pairs::PairCounts;
 use crate::decode::changes::DecoderChanges;
 use crate::decode::prepared::{Models, NumberedModel};
 use crate::host::pin;
 use crate::pipe::samples::SampleReader;
-use crate::units::Ticks;
+use crate::record::write_file;
+use crate::units::{Nanos, Ticks};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -24,18 +27,8 @@ use std::time::Duration;
 /// Pause while there are no samples.
 const NOTHING: Duration = Duration::from_millis(20);
 
-/// What was counted of a stream.
-#[derive(Clone, Debug)]
-pub struct StreamCounts {
-    /// The stream.
-    pub stream: u32,
-    /// The model that it is decoded by, and compared with.
-    pub model: Arc<Model>,
-    /// The error that differs most from the model, if one does at the end.
-    pub drifted: Option<Drifted>,
-    /// Since it differs; otherwise since the start.
-    pub counts: PairCounts,
-}
+/// Time between two writings of the counts.
+const KEEP: Nanos = Nanos(5_000_000_000);
 
 /// Parts of the engine that the thread needs.
 pub(super) struct DriftWatch {
@@ -44,6 +37,8 @@ pub(super) struct DriftWatch {
     pub(super) decoders: DecoderChanges,
     pub(super) samples: Vec<SampleReader>,
     pub(super) cold_cores: Vec<u32>,
+    /// The run's directory.
+    pub(super) directory: Option<PathBuf>,
 }
 
 /// One stream.
@@ -76,6 +71,8 @@ impl DriftWatch {
         let mut streams: Vec<Option<Watched>> = (0..self.board.shape().streams).map(|_| None).collect();
         let (mut epoch, mut models) = (self.decoders.epoch(), self.decoders.models_in_force());
         let mut fresh = BTreeMap::new();
+        let keep_every = self.clock.rate().ticks(KEEP);
+        let (mut kept, mut has_news) = (None, false);
         loop {
             // Read first: samples that were handed over before it was raised are then taken below.
             let is_last = stop.is_stopped();
@@ -92,15 +89,27 @@ impl DriftWatch {
                     let watched = place.get_or_insert_with(|| Watched::new(models.at(stream), &mut fresh, now));
                     if watched.observe(shot, now) {
                         watched.publish(&self.board, stream);
+                        has_news = true;
                     }
                 }) {}
             }
             if is_last {
-                break;
+                return counted(&streams);
+            }
+            if has_news && kept.is_none_or(|kept| now.since(kept) >= keep_every) {
+                (kept, has_news) = (Some(now), false);
+                self.keep(&counted(&streams));
             }
             cold::sleep(NOTHING);
         }
-        (0..).zip(streams).filter_map(|(stream, watched)| Some(watched?.counted(stream))).collect()
+    }
+
+    /// Writes the counts so far. What cannot be written is written, or reported, at the end of the run.
+    fn keep(&self, counted: &[StreamCounts]) {
+        let Some(directory) = &self.directory else { return };
+        for (name, content) in detection_files(counted) {
+            let _ = write_file(directory, &name, &content);
+        }
     }
 
     /// Forgets what was counted of streams that now have another model.
@@ -111,6 +120,10 @@ impl DriftWatch {
             }
         }
     }
+}
+
+fn counted(streams: &[Option<Watched>]) -> Vec<StreamCounts> {
+    (0..).zip(streams).filter_map(|(stream, watched)| Some(watched.as_ref()?.counted(stream))).collect()
 }
 
 impl Watched {
@@ -145,8 +158,8 @@ impl Watched {
         board::set(&block.drifted, (u64::from(detector) + 1) | (partner << 32));
     }
 
-    fn counted(self, stream: u32) -> StreamCounts {
+    fn counted(&self, stream: u32) -> StreamCounts {
         let counts = self.drift.newest(self.verdict.map_or(u64::MAX, |verdict| verdict.shots));
-        StreamCounts { stream, model: self.of.model, drifted: self.verdict, counts }
+        StreamCounts { stream, model: Arc::clone(&self.of.model), drifted: self.verdict, counts }
     }
 }

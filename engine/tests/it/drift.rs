@@ -4,7 +4,7 @@
 use crate::rig::{alone, assert_nothing_lost, config, end, execute, profile, run, sampler, until};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::code::{Model, Sampler, bundled_named};
-use pinwheel_engine::engine::{Command, Engine, Input};
+use pinwheel_engine::engine::{Command, DETECTIONS, Engine, Input, StreamDetections};
 use pinwheel_engine::profile::Rate;
 use pinwheel_engine::streams::HealthVerdict;
 use std::sync::Arc;
@@ -31,7 +31,9 @@ fn an_error_that_drifts_in_one_stream_is_named_until_the_stream_has_the_right_mo
     let changed = model.errors.iter().position(|error| error.effect().detectors == [2, 10]).unwrap();
     let mut profile = profile();
     (profile.input.streams, profile.input.rate, profile.input.watch_drift) = (2, Rate::Hz(40_000.0), true);
-    let engine = Engine::start(config(&profile, drifting(&model, changed), None)).unwrap();
+    let mut config = config(&profile, drifting(&model, changed), None);
+    config.run_dir = Some(alone.file(""));
+    let engine = Engine::start(config).unwrap();
     let shown = until(&engine, "the drift", |now| {
         let is_raised = now.alarms.iter().any(|alarm| alarm.rule == "model_drift");
         is_raised && now.streams[1].input_health.drift.is_some()
@@ -42,6 +44,13 @@ fn an_error_that_drifts_in_one_stream_is_named_until_the_stream_has_the_right_mo
     assert_eq!(shown.streams[0].input_health.drift, None);
     let alarm = shown.alarms.iter().find(|alarm| alarm.rule == "model_drift").unwrap();
     assert!(alarm.sentence.contains("stream 1: edge D2–D10 happens"), "{}", alarm.sentence);
+    // The counts are kept while the run goes on, so that a model can be fitted to them.
+    let kept =
+        || Some(serde_json::from_slice::<Vec<StreamDetections>>(&std::fs::read(alone.file(DETECTIONS)).ok()?).unwrap());
+    let has_both = |kept: Vec<StreamDetections>| kept.iter().any(|of| of.stream == 1 && of.shots >= 8_192);
+    until(&engine, "the counts of stream 1", |_| kept().is_some_and(has_both));
+    let name = &kept().unwrap()[0].model;
+    assert!(*model == Model::parse(&std::fs::read(alone.file(name)).unwrap()).unwrap());
     // The model that is right for the stream takes the drift away.
     let mut right = Model::clone(&model);
     right.errors[changed].probability *= 5.0;

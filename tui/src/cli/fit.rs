@@ -15,17 +15,12 @@ use clap::Args as ClapArgs;
 use pinwheel_engine::code::fit::fitted;
 use pinwheel_engine::code::pairs::{PairCounts, Pairs};
 use pinwheel_engine::code::{Format, Layout, Model};
-use pinwheel_engine::engine::{DEM_BYTES_MAX, StreamCounts};
+use pinwheel_engine::engine::{DEM_BYTES_MAX, DETECTIONS, StreamCounts, StreamDetections, detection_files};
 use pinwheel_engine::files;
 use pinwheel_engine::record::{Output, RunDir};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-/// Model of a run that counted detections, in its directory.
-const MODEL: &str = "model.dem";
-/// What it counted.
-const COUNTS: &str = "detections.json";
 /// Largest file of counts.
 const COUNTS_BYTES_MAX: u64 = 1 << 30;
 /// Changes that are printed.
@@ -33,8 +28,8 @@ const SHOWN: usize = 10;
 
 #[derive(Debug, ClapArgs)]
 pub struct FitArgs {
-    /// A run that was started with --watch-drift: its directory, its name, or last; with --dem, a file of
-    /// shots
+    /// A run that was started with --watch-drift, also one that goes on: its directory, its name, or last;
+    /// with --dem, a file of shots
     #[arg(value_name = "RUN|SHOTS")]
     pub from: String,
     /// Write the refitted model here
@@ -54,20 +49,6 @@ pub struct FitArgs {
     pub logs: Option<PathBuf>,
     #[command(flatten)]
     pub print: Print,
-}
-
-/// A stream's counts, as the run's directory has them: since an error has drifted, if one has at the end;
-/// otherwise since the stream has its model.
-#[derive(Debug, Serialize, Deserialize)]
-struct StreamDetections {
-    stream: u32,
-    /// File of its model in the directory.
-    model: String,
-    shots: u64,
-    /// How often each detector fired.
-    fired: Vec<u64>,
-    /// How often both of each pair did that share a mechanism, in ascending order of the pairs.
-    together: Vec<u64>,
 }
 
 /// The result of a fit.
@@ -91,28 +72,8 @@ struct Change {
 
 /// Keeps the models and the counts of a run that watched for drifts.
 pub fn keep(run_dir: &mut RunDir, counted: &[StreamCounts]) {
-    let mut models: Vec<&Arc<Model>> = Vec::new();
-    let mut file_of = |model| {
-        let known = models.iter().position(|known| Arc::ptr_eq(known, model));
-        let place = known.unwrap_or_else(|| {
-            models.push(model);
-            models.len() - 1
-        });
-        if place == 0 { MODEL.to_owned() } else { format!("model-{place}.dem") }
-    };
-    let mut detections = Vec::with_capacity(counted.len());
-    for StreamCounts { stream, model, counts, .. } in counted {
-        let PairCounts { shots, fired, together } = counts.clone();
-        detections.push(StreamDetections { stream: *stream, model: file_of(model), shots, fired, together });
-    }
-    for (place, model) in models.iter().enumerate() {
-        let name = if place == 0 { MODEL.to_owned() } else { format!("model-{place}.dem") };
-        run_dir.write(&name, model.to_string().as_bytes());
-    }
-    if !detections.is_empty()
-        && let Ok(json) = serde_json::to_vec(&detections)
-    {
-        run_dir.write(COUNTS, &json);
+    for (name, content) in detection_files(counted) {
+        run_dir.write(&name, &content);
     }
 }
 
@@ -158,8 +119,8 @@ fn of_run(args: &FitArgs, user_paths: &UserPaths) -> Result<(String, Model, Pair
     let read =
         |name: &str, most: u64| files::read_in(&dir, name, most).map_err(|error| missing(name, error.to_string()));
     let damaged = |name: &str, said: String| Refusal::Content { about: format!("{about}, {name}"), said };
-    let mut streams: Vec<StreamDetections> =
-        serde_json::from_slice(&read(COUNTS, COUNTS_BYTES_MAX)?).map_err(|error| damaged(COUNTS, error.to_string()))?;
+    let mut streams: Vec<StreamDetections> = serde_json::from_slice(&read(DETECTIONS, COUNTS_BYTES_MAX)?)
+        .map_err(|error| damaged(DETECTIONS, error.to_string()))?;
     let named: Vec<u32> = streams.iter().map(|of| of.stream).collect();
     streams.retain(|of| args.stream.is_none_or(|stream| stream == of.stream));
     let Some(first) = streams.first() else {
@@ -169,7 +130,7 @@ fn of_run(args: &FitArgs, user_paths: &UserPaths) -> Result<(String, Model, Pair
     };
     let name = first.model.clone();
     if name.contains('/') {
-        return Err(damaged(COUNTS, "a model is not in the run's directory; the file was changed".to_owned()));
+        return Err(damaged(DETECTIONS, "a model is not in the run's directory; the file was changed".to_owned()));
     }
     if streams.iter().any(|of| of.model != name) {
         return Err(Refusal::unusable(
@@ -179,7 +140,7 @@ fn of_run(args: &FitArgs, user_paths: &UserPaths) -> Result<(String, Model, Pair
             "name one stream: --stream N",
         ));
     }
-    let [model_file, counts_file] = [&name, COUNTS].map(|name| dir.join(name));
+    let [model_file, counts_file] = [&name, DETECTIONS].map(|name| dir.join(name));
     let inputs = [("the run's model", model_file.as_path()), ("the run's counts", &counts_file)];
     require_distinct(&inputs, &[("-o", &args.output)])?;
     let model = Model::parse(&read(&name, DEM_BYTES_MAX)?).map_err(|error| damaged(&name, error.to_string()))?;
@@ -188,7 +149,10 @@ fn of_run(args: &FitArgs, user_paths: &UserPaths) -> Result<(String, Model, Pair
     for StreamDetections { shots, fired, together, .. } in streams {
         let is_whole = (fired.len(), together.len()) == (counts.fired.len(), counts.together.len());
         if !is_whole || fired.iter().chain(&together).any(|count| *count > shots) {
-            return Err(damaged(COUNTS, "these are not counts of the run's model; the file was changed".to_owned()));
+            return Err(damaged(
+                DETECTIONS,
+                "these are not counts of the run's model; the file was changed".to_owned(),
+            ));
         }
         counts.add(&PairCounts { shots, fired, together });
     }
