@@ -138,7 +138,7 @@ pub fn any_board(bytes: &[u8]) {
 
 /// Datagrams one after the other, each behind its length: parts that are taken are taken once.
 pub fn any_datagrams(mut bytes: &[u8]) {
-    let mut assembly = Assembly::new(2, Width { bits: 100, encoding: Encoding::Bits }, Ticks(1_000));
+    let mut assembly = Assembly::new(2, Width { bits: 100, encoding: Encoding::Bits, soft_bytes: 13 }, Ticks(1_000));
     let mut now = 0;
     while let Some((&length, rest)) = bytes.split_first() {
         let (datagram, rest) = rest.split_at(usize::from(length).min(rest.len()));
