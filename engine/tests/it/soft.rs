@@ -1,7 +1,8 @@
 //! Shots with soft bytes: how sure each readout was.
 
+use crate::heralds::erased;
 use crate::rig::{alone, assert_nothing_lost, config, profile, replay, run, sink};
-use pinwheel_engine::code::{Format, Layout, Model, Sampler, ShotSet, SoftMap, flip};
+use pinwheel_engine::code::{Format, Layout, Mechanism, Model, Sampler, ShotSet, SoftMap, bit, flip};
 use pinwheel_engine::decode::{Matcher, MatcherModel};
 use pinwheel_engine::engine::Engine;
 use pinwheel_engine::profile::{Decoder, Decoders, HotAllocations, Predecoder, ShotOrder, Silos, Window, WindowRounds};
@@ -171,6 +172,42 @@ fn soft_bytes_halve_the_logical_errors() {
         errors[1] += u32::from(found[0] != shot.observable);
     }
     assert!(errors[1] > 300 && 2 * errors[0] <= errors[1], "{errors:?} logical errors with and without soft bytes");
+}
+
+/// Heralds of erasures as bytes: 1 where one fires, 255 where not.
+#[test]
+fn heralds_given_as_soft_bytes_halve_the_logical_errors() {
+    let (heralded, plain) = (erased(true), erased(false));
+    let first = heralded.heralds[0];
+    let mut map = format!("soft {}\n", heralded.heralds.len());
+    for effect in heralded.errors.iter().map(Mechanism::effect) {
+        let (herald, ends): (Vec<u32>, Vec<u32>) = effect.detectors.iter().partition(|detector| **detector >= first);
+        if let ([herald], false) = (&herald[..], ends.is_empty()) {
+            let ends: String = ends.iter().map(|end| format!(" D{end}")).collect();
+            writeln!(map, "S{} 0.005{ends}", herald - first).unwrap();
+        }
+    }
+    let model = plain.clone().with_soft(Arc::new(SoftMap::parse(&map).unwrap())).unwrap();
+    let (mut with, mut without) = (matcher(&model), matcher(&plain));
+    let mut sampler = Sampler::new(&heralded, 4);
+    let mut shot = SoftShot { detectors: vec![0; heralded.detector_words()], soft: Vec::new(), observable: 0 };
+    let (mut truth, mut found, mut errors) = ([0], [0], [0; 2]);
+    for _ in 0..60_000 {
+        sampler.draw(&mut shot.detectors, &mut truth);
+        shot.soft.clear();
+        for herald in first..heralded.detectors {
+            let fires = bit(&shot.detectors, herald);
+            shot.soft.push(if fires { 1 } else { 255 });
+            if fires {
+                flip(&mut shot.detectors, herald);
+            }
+        }
+        with.decode(&shot.words(), &mut found).unwrap();
+        errors[0] += usize::from(found != truth);
+        without.decode(&shot.detectors, &mut found).unwrap();
+        errors[1] += usize::from(found != truth);
+    }
+    assert!(errors[1] > 40 && 2 * errors[0] <= errors[1], "{errors:?} logical errors with and without heralds");
 }
 
 /// Edges of a random graph: its ends and observable, the probability of its errors other than readouts, and its
