@@ -1,5 +1,5 @@
-/* A region of shared memory between an engine and a client that sends it shots: C11, little-endian hosts. Layout 2.
- * README.md beside this file says what each word means; the engine's own offsets are in feed/shm/layout.rs, and a test
+/* A region of shared memory between an engine and a client that sends it shots: C11, little-endian hosts. Layout 2; layout 3
+ * where shots may have soft bytes. README.md beside this file says what each word means; the engine's own offsets are in feed/shm/layout.rs, and a test
  * compares the two. */
 #ifndef PINWHEEL_SHM_H
 #define PINWHEEL_SHM_H
@@ -10,6 +10,8 @@
 
 #define PW_MAGIC UINT64_C(0x3130304d48535750) /* "PWSHM001", in every layout */
 #define PW_VERSION 2
+#define PW_VERSION_SOFT 3 /* of a region whose shots may have soft bytes */
+#define PW_SOFT UINT32_C(0x80000000) /* beside the stream, in layout 3: the shot has soft bytes */
 #define PW_HEADER_BYTES 4096
 #define PW_STATE_LIVE 1
 #define PW_STATE_CLOSED 2
@@ -30,7 +32,8 @@ typedef struct {
     pw_word encoding;
     pw_word streams;
     pw_word observables;
-    pw_word reserved_0[4];
+    pw_word soft_bytes; /* of a shot; 0 in layout 2 */
+    pw_word reserved_0[3];
     /* written by the engine */
     pw_word epoch;
     pw_word engine_heartbeat;
@@ -49,9 +52,9 @@ _Static_assert(sizeof(pw_word) == 8, "a word is eight bytes");
 
 /* Turn in the lower half of a head: one more than the shot's position, which counts from 0 in each session. */
 typedef struct {
-    pw_word head; /* turn, stream << 32 */
+    pw_word head; /* turn, stream << 32, with PW_SOFT if it has soft bytes */
     uint64_t sequence;
-    /* then the bits; the last word's rest is 0 */
+    /* then the bits, and in layout 3 the soft bytes, from the next word on; the rest of the last word of each is 0 */
 } pw_shot;
 
 typedef struct {
@@ -67,6 +70,12 @@ static inline pw_shot *pw_shot_of(pw_header *region, uint64_t position) {
 
 static inline pw_answer *pw_answer_of(pw_header *region, uint64_t position) {
     return (pw_answer *)((char *)region + region->answers_at + (position & (region->slots - 1)) * region->answer_stride);
+}
+
+/* Where the soft bytes of the shot at a position are, in a region of layout 3. */
+static inline unsigned char *pw_soft_of(pw_header *region, uint64_t position) {
+    uint64_t bytes = region->encoding ? region->bits * 4 : (region->bits + 7) / 8;
+    return (unsigned char *)(pw_shot_of(region, position) + 1) + (bytes + 7) / 8 * 8;
 }
 
 /* Hands the engine the shot that has been written at the position. The answer of the shot that had its slot before must

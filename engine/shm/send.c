@@ -1,6 +1,6 @@
 /* Sends a b8 file of shots to an engine through shared memory and prints an answer a line:
  *
- *     cc -std=c11 -O2 -o send send.c && ./send /dev/shm/pinwheel/input-NAME shots.b8
+ *     cc -std=c11 -O2 -o send send.c && ./send /dev/shm/pinwheel/input-NAME shots.b8 [soft.b8]
  *
  * "index status observables" by index; status 0 is answered, anything else the error code. */
 #include "pinwheel_shm.h"
@@ -26,7 +26,8 @@ static double seconds(void) {
 }
 
 int main(int count, char **words) {
-    if (count != 3) return fail("found other words, expected the region's path and a file of shots");
+    if (count != 3 && count != 4)
+        return fail("found other words, expected the region's path, a file of shots and, if wanted, one of soft bytes");
     int file = open(words[1], O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (file < 0) return fail("found no region there, expected one; start: pinwheel run --input shm:NAME");
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -36,9 +37,9 @@ int main(int count, char **words) {
     pw_header *region = mmap(NULL, (size_t)stat.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (region == MAP_FAILED) return fail("found the region not to be mapped");
     if (region->magic != PW_MAGIC || region->region_bytes != (uint64_t)stat.st_size) return fail("found no whole region");
-    if (region->version != PW_VERSION) {
-        fprintf(stderr, "send: found a region of layout %llu, expected layout %d; use the header of the engine's release\n",
-            (unsigned long long)region->version, PW_VERSION);
+    if (region->version != PW_VERSION && region->version != PW_VERSION_SOFT) {
+        fprintf(stderr, "send: found a region of layout %llu, expected layout %d or %d; use the header of the engine's release\n",
+            (unsigned long long)region->version, PW_VERSION, PW_VERSION_SOFT);
         return 2;
     }
     if (region->encoding != 0) return fail("found a region of 32-bit words, expected bits");
@@ -49,6 +50,15 @@ int main(int count, char **words) {
     fseek(shots, 0, SEEK_END);
     uint64_t total = (uint64_t)ftell(shots) / bytes;
     rewind(shots);
+    size_t soft_bytes = (size_t)region->soft_bytes;
+    FILE *soft = count == 4 ? fopen(words[3], "rb") : NULL;
+    if (count == 4) {
+        if (!soft) return fail("found no file of soft bytes, expected one");
+        if (soft_bytes == 0) return fail("found soft bytes, expected none: the engine has no map of them");
+        fseek(soft, 0, SEEK_END);
+        if ((uint64_t)ftell(soft) != total * soft_bytes) return fail("found another number of soft bytes than the shots have");
+        rewind(soft);
+    }
     uint64_t *answers = calloc((size_t)total + 1, 2 * sizeof *answers);
     uint64_t slots = region->slots, streams = region->streams;
     char *waiting = calloc((size_t)slots, 1);
@@ -73,7 +83,14 @@ int main(int count, char **words) {
             char *record = (char *)(shot + 1);
             memset(record, 0, (bytes + 7) / 8 * 8);
             if (fread(record, 1, bytes, shots) != bytes) return fail("found the file cut short");
-            pw_publish(region, sent, (uint32_t)(sent % streams));
+            uint32_t flag = 0;
+            if (soft) {
+                unsigned char *bytes_of_it = pw_soft_of(region, sent);
+                memset(bytes_of_it, 0, (soft_bytes + 7) / 8 * 8);
+                if (fread(bytes_of_it, 1, soft_bytes, soft) != soft_bytes) return fail("found the file cut short");
+                flag = PW_SOFT;
+            }
+            pw_publish(region, sent, (uint32_t)(sent % streams) | flag);
             waiting[sent % slots] = 1;
             sent++;
         }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sends a b8 file of shots to an engine through shared memory and prints an answer a line.
 
-    python3 send.py /dev/shm/pinwheel/input-NAME shots.b8
+    python3 send.py /dev/shm/pinwheel/input-NAME shots.b8 [soft.b8]
 
 "index status observables" by index. Standard library alone; README.md says what Python can promise about ordering.
 """
@@ -16,11 +16,13 @@ import time
 MAGIC = int.from_bytes(b"PWSHM001", "little")
 STATE, GRANTED, SESSION, PID, HEARTBEAT = 144, 152, 256, 264, 272
 VERSION, LOW = 2, 0xFFFF_FFFF
+# The layout of a region whose shots may have soft bytes, and the bit that says that a shot has.
+VERSION_SOFT, SOFT = 3, 1 << 63
 # Shots on their way at most.
 WINDOW = 64
 
 
-def main(path, shots_path):
+def main(path, shots_path, soft_path=None):
     file = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
     fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     region = mmap.mmap(file, os.fstat(file).st_size)
@@ -33,18 +35,28 @@ def main(path, shots_path):
 
     if get(0) != MAGIC or get(16) != len(region):
         sys.exit("send.py: found no whole region")
-    if get(8) != VERSION:
+    if get(8) not in (VERSION, VERSION_SOFT):
         sys.exit(
-            f"send.py: found a region of layout {get(8)}, expected layout {VERSION}; use the client of the engine's release"
+            f"send.py: found a region of layout {get(8)}, expected layout {VERSION} or {VERSION_SOFT}; use the client of "
+            "the engine's release"
         )
     slots, shots_at, shot_stride, answers_at, answer_stride = (get(at) for at in (24, 32, 40, 48, 56))
-    bits, encoding, streams, observables = (get(at) for at in (64, 72, 80, 88))
+    bits, encoding, streams, observables, soft_size = (get(at) for at in (64, 72, 80, 88, 96))
     if encoding != 0:
         sys.exit("send.py: found a region of 32-bit words, expected bits")
     size = (bits + 7) // 8
     with open(shots_path, "rb") as shots:
         data = shots.read()
     records = [data[at : at + size] for at in range(0, len(data), size)]
+    soft = None
+    if soft_path is not None:
+        with open(soft_path, "rb") as file_of_soft:
+            data = file_of_soft.read()
+        if soft_size == 0:
+            sys.exit("send.py: found soft bytes, expected none: the engine has no map of them")
+        if len(data) != soft_size * len(records):
+            sys.exit("send.py: found another number of soft bytes than the shots have")
+        soft = [data[at : at + soft_size] for at in range(0, len(data), soft_size)]
 
     session = time.time_ns()
     put(PID, os.getpid())
@@ -65,9 +77,12 @@ def main(path, shots_path):
         if sent < len(records) and len(waiting) < WINDOW and is_vacant:
             at = shots_at + sent % slots * shot_stride
             record = struct.pack("<Q", sent // streams) + records[sent]
+            if soft is not None:
+                # They begin a word.
+                record = record.ljust(8 + (size + 7) // 8 * 8, b"\0") + soft[sent]
             region[at + 8 : at + shot_stride] = record.ljust(shot_stride - 8, b"\0")
             # The head last: stream, and the turn that tells the engine.
-            put(at, (sent % streams) << 32 | (sent + 1) & LOW)
+            put(at, (sent % streams) << 32 | (sent + 1) & LOW | (SOFT if soft is not None else 0))
             waiting.append(sent)
             sent += 1
         for position in list(waiting):
@@ -86,6 +101,6 @@ def main(path, shots_path):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit("send.py: found other words, expected the region's path and a file of shots")
-    main(sys.argv[1], sys.argv[2])
+    if len(sys.argv) not in (3, 4):
+        sys.exit("send.py: found other words, expected the region's path, a file of shots and, if wanted, one of soft bytes")
+    main(*sys.argv[1:])

@@ -28,6 +28,7 @@ use crate::code::Model;
 use crate::code::correlations::correlations;
 use crate::code::graph::{Graph, GraphError};
 use crate::code::heralds::heralds;
+use crate::code::soft_edges::soft_edges;
 use crate::pipe::Carries;
 use crate::predecode::{Local, Predecoder as _};
 use crate::profile::{Decoder, DecoderKind, Predecoder, Rescue, Window, WindowRounds};
@@ -118,6 +119,12 @@ pub enum ReadyError {
          predecoder: None, or remove the tags [herald] of its detectors"
     )]
     Heralds,
+    /// Soft bytes for what cannot read them.
+    #[error(
+        "the model has a map of soft bytes, which is for whole shots without a predecoder, plugins, deadlines and \
+         confidence; set these to None, or leave out --soft-map"
+    )]
+    Soft,
     /// A plugin as a shadow.
     #[error("found a plugin as shadow, expected a built-in decoder: only decode workers start plugins again")]
     ShadowPlugin,
@@ -164,6 +171,10 @@ impl MatcherModel {
         if !model.heralds.is_empty() && (window != Window::None || predecoder != Predecoder::None) {
             return Err(ReadyError::Heralds);
         }
+        let is_plain = window == Window::None && predecoder == Predecoder::None;
+        if model.soft.is_some() && !(is_plain && decoder.kind() != DecoderKind::Plugin) {
+            return Err(ReadyError::Soft);
+        }
         match (&decoder, window) {
             (Decoder::Matching, Window::None) => Ok(Self::new(model)?),
             (Decoder::Matching, Window::Some(size)) => Self::windowed_predecoding(model, size, predecoder),
@@ -188,16 +199,18 @@ impl MatcherModel {
         }
     }
 
-    /// Prepares `model` for matching whole shots, with the weights of each shot's heralds if it has some.
+    /// Prepares `model` for matching whole shots, with the weights of each shot's heralds or soft bytes if it has
+    /// some.
     ///
     /// # Errors
     ///
-    /// If `model` is not a matching problem; see [`GraphError`].
+    /// If `model` is not a matching problem, or its map of soft bytes is not its own; see [`GraphError`].
     pub fn new(model: &Model) -> Result<Self, GraphError> {
         let graph = Graph::new(model)?;
-        let prepared = match heralds(model, &graph) {
-            Some(heralds) => by_graph::GraphModel::heralded(&graph, &heralds),
-            None => by_graph::GraphModel::new(&graph),
+        let prepared = match (heralds(model, &graph), soft_edges(model, &graph)?) {
+            (_, Some(soft)) => by_graph::GraphModel::soft(&graph, soft),
+            (Some(heralds), None) => by_graph::GraphModel::heralded(&graph, &heralds),
+            (None, None) => by_graph::GraphModel::new(&graph),
         };
         Ok(Self(Ready::Whole(Arc::new(prepared))))
     }
@@ -238,8 +251,12 @@ impl MatcherModel {
     ///
     /// # Errors
     ///
-    /// [`ReadyError::Confidence`] if a cycle away from the boundary flips an observable, or `model` has heralds.
+    /// [`ReadyError::Confidence`] if a cycle away from the boundary flips an observable, or `model` has heralds;
+    /// [`ReadyError::Soft`] if it has a map of soft bytes.
     pub fn with_confidence(self, model: &Model) -> Result<Self, ReadyError> {
+        if model.soft.is_some() {
+            return Err(ReadyError::Soft);
+        }
         let Ready::Whole(whole) = &self.0 else { return Ok(self) };
         let confident = whole.with_confidence(&Graph::new(model)?).map_err(ReadyError::Confidence)?;
         Ok(Self(Ready::Whole(Arc::new(confident))))

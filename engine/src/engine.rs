@@ -248,7 +248,7 @@ pub enum StartError {
     /// The model is wider than a slot.
     #[error("the model has {found} {what}, and at most {limit} fit; split the experiment")]
     Width {
-        /// `detectors` or `observables`.
+        /// What is too wide.
         what: &'static str,
         /// Number in the model.
         found: u32,

@@ -122,6 +122,8 @@ pub struct Feed {
     crosses_first: bool,
     exhausted: bool,
     draining: bool,
+    /// Words of a shot's detectors, before its soft bytes.
+    detector_words: usize,
     /// Buffers of the shot that is being written.
     detectors: Vec<u64>,
     observables: Vec<u64>,
@@ -145,7 +147,7 @@ impl Feed {
         }
         let health = vec![InputHealth::one_of(model, share.own.len()); share.own.len()];
         let fraction = share.fraction();
-        let widths = (model.detector_words(), model.observable_words());
+        let widths = (model.shot_words(), model.observable_words());
         let crossings = cross_silo
             .map(|(cross_silo, watermarks)| CrossSilo::new(cross_silo, watermarks, share.silo, share.streams, widths));
         let overflow = Overflow::new(rate, crossings.as_ref().map_or(1, |crossings| crossings.silos as usize));
@@ -175,7 +177,8 @@ impl Feed {
             crosses_first: false,
             exhausted: share.own.is_empty(),
             draining: false,
-            detectors: vec![0; model.detector_words()],
+            detector_words: model.detector_words(),
+            detectors: vec![0; model.shot_words()],
             observables: vec![0; model.observable_words()],
             share,
         }
@@ -278,11 +281,12 @@ impl Feed {
     /// Counts the current shot, of this stream, for what is said of the input.
     #[inline]
     fn observe(&mut self, own: usize, stream: u32) {
-        self.health[own].observe(&self.detectors);
+        let detectors = &self.detectors[..self.detector_words];
+        self.health[own].observe(detectors);
         if let Some(samples) = &mut self.samples {
             samples.offer(|record| {
                 record[0].store(u64::from(stream));
-                write_words(&record[1..], &self.detectors);
+                write_words(&record[1..], detectors);
             });
         }
     }

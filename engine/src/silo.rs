@@ -302,7 +302,7 @@ pub fn wire(
     let seat = gpu.as_ref().map(|gpu| (gpu.facts.clone(), gpu.cold_cores.clone()));
     let parts = PathParts { pipe: &pipe, states: &states, end, arbiter, joints, gpu, draws, times: times.clone() };
     let path = path(profile, decoders, parts, carries, common)?;
-    let (samples, answered) = answer_samples(model.detector_words(), model.observable_words());
+    let (samples, answered) = answer_samples(model.shot_words(), model.observable_words());
     let parts = HarvesterParts { pipe: pipe.clone(), end: harvest_end, sink, joints: check, samples };
     let harvester = Harvester::new(parts);
     // In the order of the path: the simulation draws random numbers in this order.
@@ -334,7 +334,7 @@ pub fn wire(
 }
 
 fn geometry(slots: u32, model: &Model) -> Geometry {
-    let (detector_words, observable_words) = (model.detector_words() as u32, model.observable_words() as u32);
+    let (detector_words, observable_words) = (model.shot_words() as u32, model.observable_words() as u32);
     Geometry { slots, detector_words, observable_words }
 }
 

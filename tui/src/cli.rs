@@ -37,6 +37,7 @@ mod runs;
 mod say;
 mod send;
 mod shots;
+mod soft;
 mod disturbances;
 mod signals;
 mod sim;

@@ -157,6 +157,7 @@ fn echoed(shots: u64) -> Vec<f64> {
         bits: 120,
         encoding: Encoding::Bits,
         payload: &SHOT,
+        soft: &[],
     };
     let found = trips(shots, |number, back| match number {
         Some(sequence) => {

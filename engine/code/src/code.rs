@@ -11,6 +11,8 @@
 //! the width are zero. Every size in words comes from [`words`].
 #![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
+pub mod measure;
+pub mod soft;
 pub mod dem;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, dead_code, reason = "harness; each crate that has it uses its part")]
@@ -19,12 +21,12 @@ pub(crate) mod golden;
 pub mod graph;
 pub mod correlations;
 pub mod heralds;
+pub mod soft_edges;
 pub mod pairs;
 pub mod health;
 pub mod fit;
 pub mod drift;
 pub mod extend;
-pub mod measure;
 pub mod rounds;
 pub mod sampler;
 pub mod shots;
@@ -36,6 +38,7 @@ pub use measure::{Encoding, MapError, Measurements};
 pub use rounds::{MissingTime, Rounds};
 pub use sampler::Sampler;
 pub use shots::{Format, Layout, SET_WORDS_MAX, ShotError, ShotReader, ShotSet, ShotWriter};
+pub use soft::SoftMap;
 
 /// A model that is part of the program.
 struct Bundled {

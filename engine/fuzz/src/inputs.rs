@@ -4,7 +4,7 @@
 use pinwheel_engine::board::image::Image;
 use pinwheel_engine::code::graph::Graph;
 use pinwheel_engine::code::heralds::heralds;
-use pinwheel_engine::code::{Format, Layout, Measurements, Model, Rounds, ShotSet, ShotWriter, words};
+use pinwheel_engine::code::{Format, Layout, Measurements, Model, Rounds, ShotSet, ShotWriter, SoftMap, words};
 use pinwheel_engine::engine::command::InputSpec;
 use pinwheel_engine::engine::wire;
 use pinwheel_engine::feed::address::SourceAddress;
@@ -74,11 +74,14 @@ pub fn any_shot_file(bytes: &[u8]) {
     assert!(again.iter().eq(shots.iter()));
 }
 
-/// A map from measurements to detectors.
+/// A map from measurements to detectors, and one of soft bytes.
 pub fn any_map(bytes: &[u8]) {
     let (detectors, bytes) = below(bytes, 40);
     let text = String::from_utf8_lossy(bytes);
     if let Err(said) = Measurements::parse(&text, detectors.into(), 1) {
+        is_said(&said.to_string());
+    }
+    if let Err(said) = SoftMap::parse(&text) {
         is_said(&said.to_string());
     }
 }
@@ -138,7 +141,7 @@ pub fn any_board(bytes: &[u8]) {
 
 /// Datagrams one after the other, each behind its length: parts that are taken are taken once.
 pub fn any_datagrams(mut bytes: &[u8]) {
-    let mut assembly = Assembly::new(2, Width { bits: 100, encoding: Encoding::Bits }, Ticks(1_000));
+    let mut assembly = Assembly::new(2, Width { bits: 100, encoding: Encoding::Bits, soft_bytes: 13 }, Ticks(1_000));
     let mut now = 0;
     while let Some((&length, rest)) = bytes.split_first() {
         let (datagram, rest) = rest.split_at(usize::from(length).min(rest.len()));

@@ -21,6 +21,7 @@ use pinwheel_matching::{
 use super::{DecodeError, Decoded, Matcher};
 use crate::code::graph::Graph;
 use crate::code::heralds::Heralds;
+use crate::code::soft_edges::SoftEdges;
 use crate::code::{bit, correlations, ones, ones_of};
 
 /// Weights of edges by herald.
@@ -36,6 +37,7 @@ struct HeraldWeights {
 enum Prepared {
     Plain,
     Heralded(Arc<HeraldWeights>),
+    Soft(Arc<SoftEdges>),
     Correlated(Arc<CorrelatedModel>),
     UnionFind,
     Lookup(Arc<LookupModel>),
@@ -49,6 +51,8 @@ pub(super) struct GraphModel {
     /// The classes of each observable, if gaps are asked for.
     confidence: Vec<Arc<ConfidenceModel>>,
     detector_words: usize,
+    /// Words of the soft bytes that follow a syndrome.
+    soft_words: usize,
     observable_words: usize,
     always_detectors: Vec<u64>,
     always_observables: Vec<u64>,
@@ -68,6 +72,7 @@ impl GraphModel {
             prepared: Prepared::Plain,
             confidence: Vec::new(),
             detector_words: graph.detector_words,
+            soft_words: graph.soft_words,
             observable_words: graph.observable_words,
             always_detectors: graph.always_detectors.clone(),
             always_observables: graph.always_observables.clone(),
@@ -83,21 +88,38 @@ impl GraphModel {
     ///
     /// As [`Self::new`]; if `heralds` are those of another graph.
     pub(super) fn heralded(graph: &Graph, heralds: &Heralds) -> Self {
-        // Signed weights: the matcher itself uses edges of negative weight in advance.
-        let edges = edges(graph).zip(&heralds.weights).map(|(edge, &weight)| Edge { weight, ..edge });
-        let matching = MatchingModel::new(graph.detectors, graph.observable_words, edges);
         let (mut starts, mut weights) = (Vec::with_capacity(graph.detectors as usize + 1), Vec::new());
-        let mut heralds = heralds.heralds.iter().peekable();
+        let mut each = heralds.heralds.iter().peekable();
         for detector in 0..=graph.detectors {
             starts.push(weights.len() as u32);
-            if let Some(herald) = heralds.next_if(|herald| herald.detector == detector) {
+            if let Some(herald) = each.next_if(|herald| herald.detector == detector) {
                 weights.extend_from_slice(&herald.edges);
             }
         }
+        let prepared = Prepared::Heralded(Arc::new(HeraldWeights { starts: starts.into(), weights: weights.into() }));
+        Self::weighted(graph, &heralds.weights, prepared)
+    }
+
+    /// As [`Self::new`], for matching with the weights of each shot's soft bytes.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::new`]; if `soft` has the edges of another graph.
+    pub(super) fn soft(graph: &Graph, soft: SoftEdges) -> Self {
+        let soft = Arc::new(soft);
+        Self::weighted(graph, &soft.base, Prepared::Soft(Arc::clone(&soft)))
+    }
+
+    /// For matching with other weights than the graph's, signed, some of which each shot changes.
+    fn weighted(graph: &Graph, weights: &[f64], prepared: Prepared) -> Self {
+        // Signed weights: the matcher itself uses edges of negative weight in advance.
+        let edges = edges(graph).zip(weights).map(|(edge, &weight)| Edge { weight, ..edge });
+        let matching = MatchingModel::new(graph.detectors, graph.observable_words, edges);
         Self {
             matching: Arc::new(matching.expect("a graph's edges join its own detectors")),
-            prepared: Prepared::Heralded(Arc::new(HeraldWeights { starts: starts.into(), weights: weights.into() })),
+            prepared,
             detector_words: graph.detector_words,
+            soft_words: graph.soft_words,
             observable_words: graph.observable_words,
             always_detectors: vec![0; graph.detector_words],
             always_observables: vec![0; graph.observable_words],
@@ -170,6 +192,7 @@ impl GraphModel {
         match self.prepared {
             Prepared::Plain => "sparse-blossom",
             Prepared::Heralded(_) => "sparse-blossom with heralds",
+            Prepared::Soft(_) => "sparse-blossom with soft bytes",
             Prepared::Correlated(_) => "correlated sparse-blossom",
             Prepared::UnionFind => "union-find",
             Prepared::Lookup(_) => "lookup",
@@ -181,6 +204,7 @@ impl GraphModel {
         let more = match &self.prepared {
             Prepared::Plain | Prepared::UnionFind => 0,
             Prepared::Heralded(heralds) => 4 * heralds.starts.len() + heralds.weights.len() * size_of::<(u32, f64)>(),
+            Prepared::Soft(soft) => soft.heap_bytes(),
             Prepared::Correlated(correlated) => correlated.bytes(),
             Prepared::Lookup(table) => table.bytes(),
         };
@@ -204,17 +228,19 @@ pub(super) fn edges(graph: &Graph) -> impl Iterator<Item = Edge<'_>> {
 enum Decoder {
     Plain(PlainMatcher),
     Heralded(PlainMatcher, Arc<HeraldWeights>),
+    Soft(PlainMatcher, Arc<SoftEdges>),
     Correlated(CorrelatedMatcher),
     UnionFind(UnionFind),
     Lookup(Lookup),
 }
 
 impl Decoder {
-    /// `heralds` have fired beside `defects`.
+    /// `heralds` have fired beside `defects`, and the shot has these soft bytes.
     fn decode(
         &mut self,
         defects: impl Iterator<Item = u32>,
         heralds: impl Iterator<Item = u32>,
+        soft: &[u64],
         observables: &mut [u64],
     ) -> Result<Matched, DecodeError> {
         let matched = match self {
@@ -225,6 +251,7 @@ impl Decoder {
                 let weights = heralds.flat_map(|herald| &weights[of(herald)]).copied();
                 matcher.decode_weighted(defects, weights, observables)
             }
+            Self::Soft(matcher, edges) => matcher.decode_weighted(defects, edges.weights(soft), observables),
             Self::Correlated(matcher) => matcher.decode(defects, observables),
             Self::UnionFind(decoder) => decoder.decode(defects, observables),
             Self::Lookup(decoder) => decoder.decode(defects, observables),
@@ -249,6 +276,7 @@ impl GraphMatcher {
         let decoder = match model.prepared.clone() {
             Prepared::Plain => Decoder::Plain(PlainMatcher::new(matching)),
             Prepared::Heralded(heralds) => Decoder::Heralded(PlainMatcher::new(matching), heralds),
+            Prepared::Soft(soft) => Decoder::Soft(PlainMatcher::new(matching), soft),
             Prepared::Correlated(correlated) => Decoder::Correlated(CorrelatedMatcher::new(correlated)),
             Prepared::UnionFind => Decoder::UnionFind(UnionFind::new(matching)),
             Prepared::Lookup(table) => Decoder::Lookup(Lookup::new(table)),
@@ -268,7 +296,7 @@ impl GraphMatcher {
         defects: impl Iterator<Item = u32>,
         observables: &mut [u64],
     ) -> Result<f64, DecodeError> {
-        Ok(self.decoder.decode(defects, std::iter::empty(), observables)?.weight)
+        Ok(self.decoder.decode(defects, std::iter::empty(), &[], observables)?.weight)
     }
 
     /// Writes the edges of the matching of `defects` to `edges`, as indices into [`Graph::edges`].
@@ -284,9 +312,11 @@ impl GraphMatcher {
         edges: &mut Vec<u32>,
     ) -> Result<(), DecodeError> {
         edges.clear();
-        self.decoder.decode(defects, std::iter::empty(), &mut [])?;
+        self.decoder.decode(defects, std::iter::empty(), &[], &mut [])?;
         match &mut self.decoder {
-            Decoder::Plain(matcher) | Decoder::Heralded(matcher, _) => matcher.edges(|edge| edges.push(edge)),
+            Decoder::Plain(matcher) | Decoder::Heralded(matcher, _) | Decoder::Soft(matcher, _) => {
+                matcher.edges(|edge| edges.push(edge));
+            }
             Decoder::Correlated(matcher) => matcher.edges(|edge| edges.push(edge)),
             Decoder::UnionFind(decoder) => decoder.edges(|edge| edges.push(edge)),
             Decoder::Lookup(_) => unreachable!("a table has no edges"),
@@ -334,7 +364,12 @@ fn gap(
 impl Matcher for GraphMatcher {
     fn decode(&mut self, syndrome: &[u64], observables: &mut [u64]) -> Result<Decoded, DecodeError> {
         let Self { model, decoder, confidence, syndrome: flipped } = self;
-        assert_eq!(syndrome.len(), model.detector_words, "the syndrome must be as wide as the model");
+        assert_eq!(
+            syndrome.len(),
+            model.detector_words + model.soft_words,
+            "the syndrome must be as wide as the model"
+        );
+        let (syndrome, soft) = syndrome.split_at(model.detector_words);
         assert_eq!(observables.len(), model.observable_words, "observables must be as wide as the model");
         let of_model = model.always_detectors.iter().zip(&model.herald_detectors);
         for ((word, given), (always, heralds)) in flipped.iter_mut().zip(syndrome).zip(of_model) {
@@ -343,7 +378,7 @@ impl Matcher for GraphMatcher {
         let fired = (0..).zip(syndrome.iter().zip(&model.herald_detectors));
         let heralds = fired.flat_map(|(at, (given, heralds))| ones_of(given & heralds).map(move |bit| at * 64 + bit));
         observables.copy_from_slice(&model.always_observables);
-        let matched = decoder.decode(ones(flipped), heralds, observables);
+        let matched = decoder.decode(ones(flipped), heralds, soft, observables);
         let weight = matched.inspect_err(|_| observables.fill(0))?.weight;
         // Of an exact matching the weight is that of the best explanation with its observables.
         let least = matches!(decoder, Decoder::Plain(_)).then_some(weight);
@@ -354,7 +389,7 @@ impl Matcher for GraphMatcher {
 
     fn bytes(&self) -> usize {
         let decoder = match &self.decoder {
-            Decoder::Plain(matcher) | Decoder::Heralded(matcher, _) => matcher.bytes(),
+            Decoder::Plain(matcher) | Decoder::Heralded(matcher, _) | Decoder::Soft(matcher, _) => matcher.bytes(),
             Decoder::Correlated(matcher) => matcher.bytes(),
             Decoder::UnionFind(decoder) => decoder.bytes(),
             Decoder::Lookup(decoder) => decoder.bytes(),

@@ -339,12 +339,11 @@ impl DecoderChanges {
         named: &NamedModel,
         stream: Option<u32>,
     ) -> Result<Change, ChangeRefused> {
-        let NamedModel { name, model } = named;
         let last = profile.input.streams - 1;
         if let Some(stream) = stream.filter(|stream| *stream > last) {
             return Err(ChangeRefused::Stream { stream, last });
         }
-        self.check_width(named)?;
+        let NamedModel { name, model } = &self.of_the_shots(named)?;
         let hash = model.hash();
         let (mut models, known, after) = {
             let state = self.lock();
@@ -369,18 +368,21 @@ impl DecoderChanges {
         self.build(profile, (&models, Some(new)), None, after)
     }
 
-    /// Checks that a model has the widths of the run's shots.
+    /// A model that has the widths of the run's shots, with the map of their soft bytes, if there is one.
     ///
     /// # Errors
-    /// [`ChangeRefused::Width`].
-    pub fn check_width(&self, NamedModel { name, model }: &NamedModel) -> Result<(), ChangeRefused> {
+    /// [`ChangeRefused::Width`]; [`ChangeRefused::Ready`] if the map does not belong to the model.
+    pub fn of_the_shots(&self, named: &NamedModel) -> Result<NamedModel, ChangeRefused> {
+        let NamedModel { name, model } = named;
         let Model { detectors, observables, .. } = *self.model;
-        if (model.detectors, model.observables) == (detectors, observables) {
-            return Ok(());
+        if (model.detectors, model.observables) != (detectors, observables) {
+            let (found_detectors, found_observables) = (model.detectors, model.observables);
+            let name = name.clone();
+            return Err(ChangeRefused::Width { name, found_detectors, found_observables, detectors, observables });
         }
-        let (found_detectors, found_observables) = (model.detectors, model.observables);
-        let name = name.clone();
-        Err(ChangeRefused::Width { name, found_detectors, found_observables, detectors, observables })
+        let Some(map) = &self.model.soft else { return Ok(named.clone()) };
+        let model = Model::clone(model).with_soft(Arc::clone(map)).map_err(ReadyError::from)?;
+        Ok(NamedModel { name: name.clone(), model: Arc::new(model) })
     }
 
     /// As [`DecoderChanges::prepare_model`], by the models before the last change of models.

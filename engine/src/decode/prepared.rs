@@ -91,6 +91,10 @@ impl Prepared {
     ///
     /// If `profile` or `models` name a stream that the profile does not have.
     pub fn of(models: &Models, profile: &Profile, ready: &[&Prepared]) -> Result<Prepared, ReadyError> {
+        // The time that a shot takes is estimated by its bits, all of which are detectors.
+        if models.main.model.soft.is_some() && profile.deadlines.are_set() {
+            return Err(ReadyError::Soft);
+        }
         let mut all: Vec<Ready> = Vec::new();
         // One rescue decoder serves all decoders of a model.
         let rescue_of = |all: &[Ready], decoder: &Decoder, of: &NumberedModel| -> Result<_, ReadyError> {

@@ -455,9 +455,11 @@ fn check_order(config: &Config) -> Result<(), StartError> {
 }
 
 pub(super) fn check_width(model: &Model) -> Result<(), StartError> {
-    if model.detector_words() > DETECTOR_WORDS_MAX {
-        let (found, limit) = (model.detectors, DETECTOR_WORDS_MAX as u32 * 64);
-        return Err(StartError::Width { what: "detectors", found, limit });
+    if model.shot_words() > DETECTOR_WORDS_MAX {
+        let soft_bits = model.soft.as_ref().map_or(0, |map| 8 * map.bytes());
+        let what = if soft_bits == 0 { "detectors" } else { "detectors and bits of soft bytes" };
+        let (found, limit) = (model.detectors + soft_bits, DETECTOR_WORDS_MAX as u32 * 64);
+        return Err(StartError::Width { what, found, limit });
     }
     if model.observable_words() > OBSERVABLE_WORDS_MAX {
         let (found, limit) = (model.observables, OBSERVABLE_WORDS_MAX as u32 * 64);
@@ -610,7 +612,7 @@ impl Origin<'_> {
                 (Source::Replay { shots: Arc::clone(shots), observables: observables.clone() }, None)
             }
             Origin::Stream { model } => {
-                let (fill, end) = stage(model.detector_words());
+                let (fill, end) = stage(model.shot_words());
                 (Source::Stage(end), Some(fill))
             }
         }

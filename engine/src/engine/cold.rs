@@ -126,7 +126,7 @@ impl Reader {
     pub(super) fn new(order: InputOrder, input: Input, fills: Vec<StageFill>) -> Option<Reader> {
         match input {
             Input::Stream { model, reader, .. } => {
-                Some(Reader { fills, order, words: model.detector_words(), read: reader })
+                Some(Reader { fills, order, words: model.shot_words(), read: reader })
             }
             Input::Sampler { .. } | Input::Replay { .. } | Input::Live { .. } => None,
         }

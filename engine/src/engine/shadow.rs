@@ -86,10 +86,10 @@ impl ReadyShadow {
             return Err(ShadowRefused::OneIn { found: *one_in });
         }
         let own = model.as_deref().map(model_file::read).transpose().map_err(ShadowRefused::Model)?;
+        let own = own.map(|named| decoders.of_the_shots(&named)).transpose()?;
         let mut ready = BTreeMap::new();
         match &own {
             Some(named) => {
-                decoders.check_width(named)?;
                 ready.insert(OWN, ready_for(&named.model, decoder.clone())?);
             }
             None => {

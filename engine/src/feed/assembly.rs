@@ -48,6 +48,8 @@ pub enum Verdict {
     Stale,
     /// It is no valid part of a shot of this width.
     Malformed,
+    /// It has soft bytes, but not as many as the shots may have.
+    Soft,
 }
 
 /// Errors of the sender or the network so far. A number that was skipped and arrived later counts
@@ -77,6 +79,8 @@ pub struct Width {
     pub bits: u32,
     /// How the bits are encoded.
     pub encoding: Encoding,
+    /// Soft bytes that a shot may have; 0: none.
+    pub soft_bytes: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -111,7 +115,9 @@ struct Open {
 /// The assembly of all streams.
 pub struct Assembly {
     width: Width,
+    /// Words of a shot: of its bits, and then of its soft bytes.
     words: usize,
+    bit_words: usize,
     /// Silence after which any other session may take over a stream.
     silence: Ticks,
     streams: Vec<Stream>,
@@ -124,7 +130,8 @@ impl Assembly {
     /// An assembly of `streams` streams.
     #[must_use]
     pub fn new(streams: u32, width: Width, silence: Ticks) -> Assembly {
-        let words = width.bits.div_ceil(64) as usize;
+        let bit_words = width.bits.div_ceil(64) as usize;
+        let words = bit_words + width.soft_bytes.div_ceil(8) as usize;
         let stream = Stream {
             session: 0,
             next: 0,
@@ -140,6 +147,7 @@ impl Assembly {
         Assembly {
             width,
             words,
+            bit_words,
             silence,
             streams: vec![stream; streams as usize],
             bits: vec![0; all],
@@ -159,7 +167,7 @@ impl Assembly {
         self.width
     }
 
-    /// The bits of the shot that was [`Verdict::Whole`].
+    /// The bits of the shot that was [`Verdict::Whole`]; from the next word on its soft bytes, 0 if it has none.
     #[must_use]
     pub fn bits(&self, stream: u32) -> &[u64] {
         let from = stream as usize * self.words;
@@ -194,7 +202,7 @@ impl Assembly {
             Verdict::Whole | Verdict::Part => {}
             Verdict::Duplicate => counts.duplicates += 1,
             Verdict::Stale => counts.stale += 1,
-            Verdict::Malformed => counts.malformed += 1,
+            Verdict::Malformed | Verdict::Soft => counts.malformed += 1,
         }
         verdict
     }
@@ -202,6 +210,9 @@ impl Assembly {
     fn judge(&mut self, part: &Part<'_>, now: Ticks) -> Verdict {
         if part.session == 0 || part.sequence == u64::MAX || !self.fits(part) {
             return Verdict::Malformed;
+        }
+        if !part.soft.is_empty() && part.soft.len() != self.width.soft_bytes as usize {
+            return Verdict::Soft;
         }
         let silence = self.silence;
         let stream = &mut self.streams[part.stream as usize];
@@ -231,6 +242,9 @@ impl Assembly {
             if part.is_whole(self.width.bits) {
                 let bits = &mut self.bits[part.stream as usize * self.words..];
                 part.each_word(|word, value, _| bits[word] = value);
+                if self.words > self.bit_words {
+                    write_soft(part.soft, &mut bits[self.bit_words..self.words]);
+                }
                 return Verdict::Whole;
             }
             self.begin(part);
@@ -273,11 +287,14 @@ impl Assembly {
             bits[word] |= value;
             covered[word] |= mask;
         });
+        if !part.soft.is_empty() {
+            write_soft(part.soft, &mut bits[self.bit_words..]);
+        }
         open.rounds[word] |= bit;
         open.parts += 1;
         open.bits += part.bits;
         // Never counts the last word: completion is reported separately.
-        while (open.words as usize) + 1 < covered.len() && covered[open.words as usize] == u64::MAX {
+        while (open.words as usize) + 1 < self.bit_words && covered[open.words as usize] == u64::MAX {
             open.words += 1;
         }
         if part.position == Position::Last {
@@ -296,6 +313,14 @@ impl Assembly {
                 Verdict::Malformed
             }
         }
+    }
+}
+
+/// Packs soft bytes into words, and fills the rest with 0.
+fn write_soft(soft: &[u8], words: &mut [u64]) {
+    words.fill(0);
+    for (word, bytes) in words.iter_mut().zip(soft.chunks(8)) {
+        *word = bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
     }
 }
 

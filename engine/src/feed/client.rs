@@ -44,7 +44,15 @@ pub trait Client {
     ///
     /// # Errors
     /// Errors of the system.
-    fn send(&mut self, stream: u32, sequence: u64, bits: &[u8]) -> io::Result<bool>;
+    fn send(&mut self, stream: u32, sequence: u64, bits: &[u8]) -> io::Result<bool> {
+        self.send_soft(stream, sequence, bits, &[])
+    }
+
+    /// As [`Client::send`], with the shot's soft bytes; none if `soft` is empty.
+    ///
+    /// # Errors
+    /// Errors of the system; `soft` of another length than the welcome says, through shared memory.
+    fn send_soft(&mut self, stream: u32, sequence: u64, bits: &[u8], soft: &[u8]) -> io::Result<bool>;
 
     /// Passes received answers to `take`; returns how many.
     ///
@@ -143,7 +151,7 @@ impl SocketClient {
         sent(self.socket.send(bytes))
     }
 
-    /// Sends part `round` of a shot; `bits` holds the complete shot in `b8` format.
+    /// Sends part `round` of a shot without soft bytes; `bits` holds the complete shot in `b8` format.
     ///
     /// # Errors
     /// Errors of the system.
@@ -151,6 +159,16 @@ impl SocketClient {
     /// # Panics
     /// If no welcome has arrived.
     pub fn send_part(&mut self, stream: u32, sequence: u64, bits: &[u8], round: u32) -> io::Result<bool> {
+        self.send_soft_part((stream, sequence), bits, &[], round)
+    }
+
+    fn send_soft_part(
+        &mut self,
+        (stream, sequence): (u32, u64),
+        bits: &[u8],
+        soft: &[u8],
+        round: u32,
+    ) -> io::Result<bool> {
         let welcome = self.welcome.expect("a shot's width is known from the welcome");
         let width = u64::from(welcome.bits);
         let edge = |round: u32| (width * u64::from(round) / u64::from(self.parts)) as u32;
@@ -168,6 +186,7 @@ impl SocketClient {
             bits: end - first_bit,
             encoding: welcome.encoding,
             payload: &self.part,
+            soft: if position == Position::Last { soft } else { &[] },
         };
         debug_assert!(self.part.len() <= PAYLOAD_BYTES_MAX, "{} bytes", self.part.len());
         part.encode(&mut self.out);
@@ -213,9 +232,9 @@ impl Client for SocketClient {
         Ok(self.welcome)
     }
 
-    fn send(&mut self, stream: u32, sequence: u64, bits: &[u8]) -> io::Result<bool> {
+    fn send_soft(&mut self, stream: u32, sequence: u64, bits: &[u8], soft: &[u8]) -> io::Result<bool> {
         while self.parts_sent < self.parts {
-            if !self.send_part(stream, sequence, bits, self.parts_sent)? {
+            if !self.send_soft_part((stream, sequence), bits, soft, self.parts_sent)? {
                 return Ok(false);
             }
             self.parts_sent += 1;

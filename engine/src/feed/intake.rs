@@ -10,7 +10,7 @@ use super::assembly::{Assembly, Verdict, Width};
 use super::lane::{Head, LaneIn, Piece};
 use super::packet::Part;
 use crate::board::{self, Board};
-use crate::code::Measurements;
+use crate::code::{Measurements, words};
 use crate::pipe::home;
 use crate::units::Ticks;
 use pinwheel_edge::slot::table::ReplyTo;
@@ -207,7 +207,11 @@ impl Intake {
                 false
             }
             Some(map) => {
-                map.map(bits, &mut self.detectors, &mut self.observables);
+                let (outcomes, soft) = bits.split_at(words(map.count()));
+                let detector_words = self.detectors.len() - soft.len();
+                let (detectors, own) = self.detectors.split_at_mut(detector_words);
+                map.map(outcomes, detectors, &mut self.observables);
+                own.copy_from_slice(soft);
                 map.truth_known()
             }
         };

@@ -93,14 +93,16 @@ impl Link {
     /// If the source cannot be opened.
     pub fn open(parts: LinkParts<'_>) -> Result<Linked, OpenError> {
         let LinkParts { model, measurements, streams, board, .. } = parts;
-        let width = measurements.as_ref().map_or(Width { bits: model.detectors, encoding: Encoding::Bits }, |map| {
-            Width { bits: map.count(), encoding: map.encoding() }
-        });
+        let (bits, encoding) = match &measurements {
+            None => (model.detectors, Encoding::Bits),
+            Some(map) => (map.count(), map.encoding()),
+        };
+        let width = Width { bits, encoding, soft_bytes: model.soft.as_ref().map_or(0, |map| map.bytes()) };
         let silence = parts.rate.ticks(SILENCE);
         let observables = model.observables;
         let facts = Facts { epoch: parts.epoch, streams, observables, width, silence, board: Arc::clone(&board) };
         let (wire, kind, name) = open_wire(parts.place, &facts)?;
-        let (detector_words, observable_words) = (model.detector_words(), model.observable_words());
+        let (detector_words, observable_words) = (model.shot_words(), model.observable_words());
         let (ins, lanes) = (0..parts.silos).map(|_| lane(detector_words, observable_words, LANE_SHOTS)).unzip();
         let intake = IntakeParts {
             width,

@@ -10,16 +10,19 @@
 //! | 0 | `PWL1` | `PWL1` |
 //! | 4 | version, 1 | version, 1 |
 //! | 5 | kind | kind |
-//! | 6 | flags: 1 last part, 2 INT32 words | status, 16 bits: 0 answered, else see [`Status`] |
+//! | 6 | flags: 1 last part, 2 INT32 words, 4 soft bytes after the bits | status, 16 bits: 0 answered, else see [`Status`] |
 //! | 7 | 0 | |
 //! | 8 | the engine's epoch, or 0 for any | the engine's epoch |
 //! | 16 | the sender's session, grows with each start | the same |
-//! | 24 | sequence number of the shot in its stream | the same; welcome: 0 |
+//! | 24 | sequence number of the shot in its stream | the same; welcome: the soft bytes that a shot may have |
 //! | 32 | stream | stream; welcome: streams |
 //! | 36 | round: number of this part in its shot, from 0 | observables |
 //! | 40 | first bit of the part, 32 bits | from arrival to answer, ns, 64 bits; welcome: bits of a shot, then flags as above |
 //! | 44 | bits in the part, 32 bits | |
-//! | 48 | bits, eight to a byte, the lowest first, padded with zeros; or a 32-bit word of 0 or 1 for each | observables, as bits |
+//! | 48 | bits, eight to a byte, the lowest first, padded with zeros; or a 32-bit word of 0 or 1 for each; then, with flag 4, all soft bytes of the shot | observables, as bits |
+//!
+//! Soft bytes come with the last part of a shot, or not at all. They say how sure its readouts are; the engine's map
+//! says what each is about (`crate::code::soft`). A shot without the flag is as it was before there were any.
 //!
 //! # Why bits carry their position
 //! Rounds of a code differ in width. Since each part names its first bit, parts may overtake each
@@ -47,6 +50,7 @@ const ANSWER: u8 = 3;
 const WELCOME: u8 = 4;
 const LAST: u8 = 1;
 const INT32: u8 = 2;
+const SOFT: u8 = 4;
 
 /// Whether a part is the last of its shot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +84,8 @@ pub struct Part<'a> {
     pub encoding: Encoding,
     /// The encoded bits, with exactly the bytes that they need.
     pub payload: &'a [u8],
+    /// The soft bytes of the shot, in its last part; empty: none.
+    pub soft: &'a [u8],
 }
 
 /// A sender's request.
@@ -133,6 +139,8 @@ pub enum Status {
     OtherEpoch = 259,
     /// It was decoded, but its gap is below the run's bound: its observables are not to be trusted.
     Abstained = 260,
+    /// It has soft bytes where the engine has no map of them, or another number of them.
+    Soft = 261,
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -167,15 +175,19 @@ pub fn request(datagram: &[u8]) -> Result<Request<'_>, Malformed> {
     match (datagram[5], datagram[6], datagram[7]) {
         (HELLO, 0, 0) if datagram.len() == HEADER_BYTES => Ok(Request::Hello { session }),
         (HELLO, 0, 0) => Err(Malformed::Length),
-        (SHOT, flags, 0) if flags & !(LAST | INT32) == 0 => part(datagram, flags),
+        (SHOT, flags, 0) if flags & !(LAST | INT32) == 0 || flags & !INT32 == LAST | SOFT => part(datagram, flags),
         _ => Err(Malformed::Kind),
     }
 }
 
 fn part(datagram: &[u8], flags: u8) -> Result<Request<'_>, Malformed> {
     let encoding = if flags & INT32 == 0 { Encoding::Bits } else { Encoding::Int32 };
-    let (bits, payload) = (u32_at(datagram, 44), &datagram[HEADER_BYTES..]);
-    if bits == 0 || payload.len() as u64 != payload_bytes(bits, encoding) {
+    let (bits, rest) = (u32_at(datagram, 44), &datagram[HEADER_BYTES..]);
+    let bytes = usize::try_from(payload_bytes(bits, encoding)).unwrap_or(usize::MAX);
+    let Some((payload, soft)) = rest.split_at_checked(bytes).filter(|_| bits > 0) else {
+        return Err(Malformed::Length);
+    };
+    if soft.is_empty() != (flags & SOFT == 0) {
         return Err(Malformed::Length);
     }
     let part = Part {
@@ -189,6 +201,7 @@ fn part(datagram: &[u8], flags: u8) -> Result<Request<'_>, Malformed> {
         bits,
         encoding,
         payload,
+        soft,
     };
     if part.is_binary() { Ok(Request::Shot(part)) } else { Err(Malformed::Value) }
 }
@@ -249,11 +262,13 @@ impl Part<'_> {
         out.clear();
         let last = if self.position == Position::Last { LAST } else { 0 };
         let int32 = if self.encoding == Encoding::Int32 { INT32 } else { 0 };
-        head(out, SHOT, last | int32, [self.epoch, self.session, self.sequence]);
+        let soft = if self.soft.is_empty() { 0 } else { SOFT };
+        head(out, SHOT, last | int32 | soft, [self.epoch, self.session, self.sequence]);
         for word in [self.stream, self.round, self.first_bit, self.bits] {
             out.extend_from_slice(&word.to_le_bytes());
         }
         out.extend_from_slice(self.payload);
+        out.extend_from_slice(self.soft);
     }
 }
 
@@ -315,6 +330,8 @@ pub struct Welcome {
     pub bits: u32,
     /// Encoding of a shot's bits.
     pub encoding: Encoding,
+    /// Soft bytes that a shot may have; 0: none.
+    pub soft_bytes: u32,
 }
 
 /// Decodes an engine's datagram; `None` if it is not one.
@@ -338,8 +355,8 @@ pub fn reply(datagram: &[u8]) -> Option<Reply<'_>> {
         })),
         WELCOME => {
             let encoding = if u32_at(datagram, 44) & u32::from(INT32) == 0 { Encoding::Bits } else { Encoding::Int32 };
-            let bits = u32_at(datagram, 40);
-            Some(Reply::Welcome(Welcome { epoch, session, streams: stream, observables, bits, encoding }))
+            let (bits, soft_bytes) = (u32_at(datagram, 40), u32_at(datagram, 24));
+            Some(Reply::Welcome(Welcome { epoch, session, streams: stream, observables, bits, encoding, soft_bytes }))
         }
         _ => None,
     }
@@ -368,7 +385,7 @@ pub fn write_answer(out: &mut [u8], answer: &Answered<'_>, flips: &[u64]) -> usi
 /// # Panics
 /// If `out` is shorter than a header.
 pub fn write_welcome(out: &mut [u8], welcome: &Welcome) -> usize {
-    write_head(out, [WELCOME, 0, 0], [welcome.epoch, welcome.session, 0]);
+    write_head(out, [WELCOME, 0, 0], [welcome.epoch, welcome.session, u64::from(welcome.soft_bytes)]);
     let flags = if welcome.encoding == Encoding::Int32 { u32::from(INT32) } else { 0 };
     let words = [welcome.streams, welcome.observables, welcome.bits, flags];
     for (place, word) in words.iter().enumerate() {

@@ -75,6 +75,7 @@ impl RegionWire {
             encoding: facts.width.encoding,
             streams: facts.streams,
             observables: facts.observables,
+            soft_bytes: facts.width.soft_bytes,
         };
         let SourceAddress::Shm { name, group } = place else {
             let (found, expected) = ("it is a socket".to_owned(), "shared memory");
@@ -124,9 +125,11 @@ impl RegionWire {
 
     /// Takes the shot at the cursor, if there is one; when that was.
     fn take(&mut self, intake: &mut Intake, frame: &Frame<'_>) -> Option<Ticks> {
-        let (slot, stream) = self.end.take(&self.region.outside(&self.shape), &mut self.shot)?;
+        let (slot, named) = self.end.take(&self.region.outside(&self.shape), &mut self.shot)?;
         let now = frame.ticks();
-        let refused = match self.part(stream) {
+        // Where shots may have soft bytes, a bit beside the stream says whether this one has.
+        let stream = if self.shape.soft_bytes == 0 { named } else { named & !layout::SOFT };
+        let refused = match self.part(stream, stream != named) {
             None => Some(Status::Malformed as u16),
             Some(part) => {
                 let peer = self.attached << 32 | u64::from(slot);
@@ -135,7 +138,9 @@ impl RegionWire {
                     Taken::UnknownStream => Some(ErrorCode::UnknownStream as u16),
                     Taken::Other(Verdict::Duplicate) => Some(Status::Duplicate as u16),
                     Taken::Other(Verdict::Stale) => Some(Status::Stale as u16),
-                    Taken::Other(Verdict::Malformed | Verdict::Part | Verdict::Whole) => Some(Status::Malformed as u16),
+                    Taken::Other(Verdict::Malformed | Verdict::Soft | Verdict::Part | Verdict::Whole) => {
+                        Some(Status::Malformed as u16)
+                    }
                 }
             }
         };
@@ -149,8 +154,13 @@ impl RegionWire {
     }
 
     /// The copied shot as a part; `None` if a value violates the specification.
-    fn part(&self, stream: u32) -> Option<Part<'_>> {
-        let (sequence, payload) = self.shot.split_first()?;
+    fn part(&self, stream: u32, has_soft: bool) -> Option<Part<'_>> {
+        let (sequence, rest) = self.shot.split_first()?;
+        let (payload, soft) = rest.split_at_checked(self.shape.payload_words())?;
+        let (soft, soft_padding) = match has_soft {
+            false => Default::default(),
+            true => soft.as_bytes().split_at_checked(self.shape.soft_bytes as usize)?,
+        };
         let bytes = match self.width.encoding {
             Encoding::Bits => self.width.bits.div_ceil(8) as usize,
             Encoding::Int32 => self.width.bits as usize * 4,
@@ -167,8 +177,9 @@ impl RegionWire {
             bits: self.width.bits,
             encoding: self.width.encoding,
             payload,
+            soft,
         };
-        (part.is_binary() && padding.iter().all(|byte| *byte == 0)).then_some(part)
+        (part.is_binary() && padding.iter().chain(soft_padding).all(|byte| *byte == 0)).then_some(part)
     }
 
     /// Writes the answer in `record` for `slot`; returns whether the slot was held.

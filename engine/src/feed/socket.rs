@@ -139,8 +139,8 @@ impl SocketWire {
         let part = match request {
             Request::Hello { session } => {
                 let (epoch, streams, observables) = (self.epoch, self.streams, self.observables);
-                let Width { bits, encoding } = self.width;
-                let welcome = Welcome { epoch, session, streams, observables, bits, encoding };
+                let Width { bits, encoding, soft_bytes } = self.width;
+                let welcome = Welcome { epoch, session, streams, observables, bits, encoding, soft_bytes };
                 self.outgoing.send_control(address, |room| packet::write_welcome(room, &welcome));
                 return;
             }
@@ -156,9 +156,10 @@ impl SocketWire {
             Taken::UnknownStream => {
                 self.outgoing.refuse(address, &part, self.epoch, ErrorCode::UnknownStream as u16);
             }
-            Taken::Other(Verdict::Malformed) => {
+            Taken::Other(verdict @ (Verdict::Malformed | Verdict::Soft)) => {
                 board::add(&block.malformed, 1);
-                self.outgoing.refuse(address, &part, self.epoch, Status::Malformed as u16);
+                let status = if verdict == Verdict::Soft { Status::Soft } else { Status::Malformed };
+                self.outgoing.refuse(address, &part, self.epoch, status as u16);
             }
             // Not answered: these numbers were answered before, or never will be.
             Taken::Other(Verdict::Duplicate | Verdict::Stale | Verdict::Part | Verdict::Whole) => {}

@@ -45,7 +45,7 @@ pub fn connect(silos: u32, model: &Model, requests: &Arc<MoveRequests>) -> Conne
             links[high].push(other);
         }
     }
-    let lanes = lanes(count, model.detector_words(), model.observable_words());
+    let lanes = lanes(count, model.shot_words(), model.observable_words());
     let pieces = endpoints(count).into_iter().zip(lanes).zip(links);
     let mut notifiers = Vec::with_capacity(count);
     let pieces = pieces

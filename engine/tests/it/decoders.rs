@@ -113,7 +113,7 @@ impl Known {
 }
 
 /// Whether each decode worker decodes by what was asked for last.
-fn acknowledged(now: &Snapshot) -> bool {
+pub(crate) fn acknowledged(now: &Snapshot) -> bool {
     let workers = now.silos.iter().flat_map(|silo| &silo.graph.workers);
     workers.into_iter().all(|worker| worker.decoder_epoch == now.engine.decoder_epoch_requested)
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// The distance 5 surface code at p = 0.001, whose data qubits are erased with 1 % before each round: each of
 /// the two edges of an erased qubit is wrong with one half. With heralds, or for shots without them.
-fn erased(has_heralds: bool) -> Model {
+pub(crate) fn erased(has_heralds: bool) -> Model {
     let mut plain = bundled_named("surface_d5").unwrap();
     plain.errors.iter_mut().for_each(|error| error.probability /= 5.0);
     let time = |detector: u32| plain.coordinates[detector as usize].last().copied();

@@ -63,7 +63,7 @@ fn shm() -> LivePlace {
     LivePlace::parse("shm:test").unwrap()
 }
 
-fn client(place: &LivePlace, session: u64, parts: u32) -> Box<dyn Client> {
+pub(crate) fn client(place: &LivePlace, session: u64, parts: u32) -> Box<dyn Client> {
     let mut client = connect(place, session, parts).unwrap();
     wait("a welcome", || client.welcome().unwrap().is_some());
     client
@@ -304,6 +304,7 @@ fn nonsensical(random: &mut Xoshiro256PlusPlus, bytes: &mut Vec<u8>) {
         bits: small(random, 40) as u32,
         encoding: Encoding::Bits,
         payload: &payload[..small(random, 17) as usize],
+        soft: &payload[..small(random, 3) as usize],
     };
     part.encode(bytes);
     match small(random, 8) {
@@ -468,6 +469,7 @@ fn an_invalid_shot_is_reported_to_its_sender_and_counted() {
         bits: 24,
         encoding: Encoding::Bits,
         payload: &[0, 0, 0],
+        soft: &[],
     };
     let parts = [
         (Part { epoch: epoch ^ 1, ..shot }, 259),

@@ -55,6 +55,9 @@ mod rings;
 mod rounds;
 mod shadow;
 mod shm_clients;
+mod soft;
+#[cfg(target_os = "linux")]
+mod soft_live;
 mod spread;
 mod stalls;
 mod time;

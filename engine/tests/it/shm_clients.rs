@@ -6,13 +6,13 @@ use pinwheel_engine::code::Model;
 use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::engine::LivePlace;
 use pinwheel_engine::feed::shm::layout::{
-    ANSWER_HEAD_WORDS, HEADER_BYTES, MAGIC, SHOT_HEAD_WORDS, VERSION, client, engine, header,
+    ANSWER_HEAD_WORDS, HEADER_BYTES, MAGIC, SHOT_HEAD_WORDS, SOFT, VERSION, VERSION_SOFT, client, engine, header,
 };
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("shm")
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn has(program: &str) -> bool {
     found
 }
 
-fn compile(source: &Path, program: &Path) {
+pub(crate) fn compile(source: &Path, program: &Path) {
     let mut cc = Command::new("cc");
     cc.args(["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-I"]).arg(folder());
     let output = cc.arg("-o").arg(program).arg(source).output().unwrap();
@@ -50,6 +50,7 @@ fn the_c_header_has_the_engines_offsets() {
         ("encoding", header::ENCODING),
         ("streams", header::STREAMS),
         ("observables", header::OBSERVABLES),
+        ("soft_bytes", header::SOFT_BYTES),
         ("epoch", engine::EPOCH),
         ("engine_heartbeat", engine::HEARTBEAT),
         ("state", engine::STATE),
@@ -62,7 +63,15 @@ fn the_c_header_has_the_engines_offsets() {
     for (field, _) in fields {
         probe += &format!("printf(\"%zu\\n\", offsetof(pw_header, {field}));\n");
     }
-    for value in ["PW_MAGIC", "PW_VERSION", "PW_HEADER_BYTES", "sizeof(pw_shot)", "sizeof(pw_answer)"] {
+    for value in [
+        "PW_MAGIC",
+        "PW_VERSION",
+        "PW_VERSION_SOFT",
+        "PW_SOFT",
+        "PW_HEADER_BYTES",
+        "sizeof(pw_shot)",
+        "sizeof(pw_answer)",
+    ] {
         probe += &format!("printf(\"%llu\\n\", (unsigned long long){value});\n");
     }
     probe += "return 0; }\n";
@@ -73,8 +82,8 @@ fn the_c_header_has_the_engines_offsets() {
     let output = Command::new(&program).output().unwrap();
     let found: Vec<u64> = String::from_utf8(output.stdout).unwrap().lines().map(|line| line.parse().unwrap()).collect();
     let heads = [SHOT_HEAD_WORDS * 8, ANSWER_HEAD_WORDS * 8].map(|bytes| bytes as u64);
-    let expected: Vec<u64> =
-        fields.iter().map(|(_, at)| *at as u64).chain([MAGIC, VERSION, HEADER_BYTES as u64]).chain(heads).collect();
+    let values = [MAGIC, VERSION, VERSION_SOFT, u64::from(SOFT), HEADER_BYTES as u64];
+    let expected: Vec<u64> = fields.iter().map(|(_, at)| *at as u64).chain(values).chain(heads).collect();
     assert_eq!(found, expected);
 }
 
@@ -92,8 +101,8 @@ fn the_page_has_the_engines_offsets() {
         .collect();
     let h = [header::MAGIC, header::VERSION, header::REGION_BYTES, header::SLOTS];
     let i = [header::SHOTS_AT, header::SHOT_STRIDE, header::ANSWERS_AT, header::ANSWER_STRIDE, header::BITS];
-    let j = [header::ENCODING, header::STREAMS, header::OBSERVABLES, engine::EPOCH, engine::HEARTBEAT, engine::STATE];
-    let k = [engine::GRANTED, client::SESSION, client::PID, client::HEARTBEAT];
+    let j = [header::ENCODING, header::STREAMS, header::OBSERVABLES, header::SOFT_BYTES, engine::EPOCH];
+    let k = [engine::HEARTBEAT, engine::STATE, engine::GRANTED, client::SESSION, client::PID, client::HEARTBEAT];
     assert_eq!(rows, [&h[..], &i, &j, &k].concat());
 }
 

@@ -8,6 +8,7 @@ use super::measurements;
 use super::refusal::Refusal;
 use super::request::{ModelSource, RunRequest, ShotSource};
 use super::shots::{BUFFER_BYTES, file_name, read_set, read_truth};
+use super::soft;
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use pinwheel_engine::code::{Format, Layout, Model, NameError, ShotReader, bundled_named, bundled_names};
 use pinwheel_engine::engine::{DEM_BYTES_MAX, Input};
@@ -29,9 +30,13 @@ pub struct Loaded {
 pub fn load(request: &RunRequest) -> Result<Loaded, Refusal> {
     let (model, model_name) = load_model(&request.model)?;
     let observables = model.observables;
+    let model = match &request.soft_map {
+        Some(path) => soft::with_map(model, path)?,
+        None => model,
+    };
     let model = Arc::new(model);
     let map = request.m2d.as_deref().map(|path| measurements::load(path, &model)).transpose()?;
-    let input = match (&request.shots, map) {
+    let mut input = match (&request.shots, map) {
         (ShotSource::Sampler { seed }, _) => Input::Sampler { model, name: model_name, seed: *seed },
         (ShotSource::File { shots, observables }, None) => {
             replay(model, shots, observables.as_deref(), request.format)?
@@ -43,6 +48,11 @@ pub fn load(request: &RunRequest) -> Result<Loaded, Refusal> {
         (ShotSource::Stdin, Some(map)) => measurements::stdin(model, map, request.format),
         (ShotSource::Live(place), map) => Input::Live { model, place: place.clone(), measurements: map.map(Arc::new) },
     };
+    if let Input::Replay { model, shots, .. } = &mut input
+        && model.soft.is_some()
+    {
+        *shots = Arc::new(soft::with_bytes(shots, model, request.soft.as_deref(), request.format)?);
+    }
     Ok(Loaded { input, observables })
 }
 
@@ -102,7 +112,10 @@ fn replay(model: Arc<Model>, shots: &Path, observables: Option<&Path>, format: F
 fn stdin(model: Arc<Model>, format: Format) -> Input {
     let input = BufReader::with_capacity(BUFFER_BYTES, std::io::stdin());
     let mut reader = ShotReader::new(input, format, Layout::detectors(model.detectors));
-    let read = move |shot: &mut [u64]| reader.read_shot(shot).map_err(|error| format!("--shots -: {error}"));
+    // Soft bytes stay 0: the input has none.
+    let words = model.detector_words();
+    let read =
+        move |shot: &mut [u64]| reader.read_shot(&mut shot[..words]).map_err(|error| format!("--shots -: {error}"));
     Input::Stream { model, name: "standard input".to_owned(), reader: Box::new(read) }
 }
 

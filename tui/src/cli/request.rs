@@ -62,6 +62,10 @@ pub struct RunRequest {
     pub format: Format,
     /// Map from measurements to detectors, if shots are measurements.
     pub m2d: Option<PathBuf>,
+    /// Soft bytes of a file of shots.
+    pub soft: Option<PathBuf>,
+    /// Map of soft bytes, if shots may have some.
+    pub soft_map: Option<PathBuf>,
     pub count: Option<u64>,
     pub duration: Option<Duration>,
     pub predictions: Option<PathBuf>,
@@ -107,6 +111,8 @@ impl RunRequest {
             shots,
             format: args.format.unwrap_or(Format::B8),
             m2d,
+            soft: args.soft.clone(),
+            soft_map: args.soft_map.clone(),
             count: args.count,
             duration: args.duration,
             predictions: args.predictions.clone(),
@@ -161,6 +167,14 @@ impl RunRequest {
 
     /// Refuses options that the source cannot serve, before the source is opened.
     fn check_source(&self) -> Result<(), Refusal> {
+        if let (ShotSource::Stdin, Some(soft)) = (&self.shots, &self.soft) {
+            return Err(Refusal::unusable(
+                format!("--soft {}", soft.display()),
+                "shots from standard input",
+                "shots from a file, with soft bytes for each",
+                "give the shots as --shots FILE, or omit the soft bytes",
+            ));
+        }
         match (&self.shots, &self.predictions, &self.m2d) {
             (ShotSource::Live(place), Some(predictions), _) => Err(Refusal::unusable(
                 format!("--predictions {}", predictions.display()),
@@ -434,6 +448,7 @@ mod tests {
             ("--input udp:127.0.0.1:0 --predictions f", "use --answers"),
             ("--input udp:127.0.0.1:0 --allow host", "--allow: found \"host\""),
             ("--m2d m", "give --shots or --input"),
+            ("--dem d --shots - --soft s --soft-map m", "give the shots as --shots FILE, or omit the soft bytes"),
             ("--silos 1 --move-every 1ms", "add --silos 2"),
             ("--silos 1 --kill-every 1s", "add --silos 2"),
             ("--silos 0", "--silos: found 0"),

@@ -396,6 +396,8 @@ fn require_distinct_files(request: &RunRequest, args: &RunArgs) -> Result<(), Re
         ("--shots", shots),
         ("--observables", observables),
         ("--m2d", request.m2d.as_deref()),
+        ("--soft", request.soft.as_deref()),
+        ("--soft-map", request.soft_map.as_deref()),
         ("the profile", request.profile_file.as_deref()),
         ("--keys", args.console.keys.as_deref()),
     ];

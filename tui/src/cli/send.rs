@@ -28,7 +28,7 @@ use pinwheel_engine::record::Output;
 use pinwheel_engine::units::{Nanos, Ticks};
 use serde::Serialize;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Longest wait for an engine's welcome.
 const GREETING: Nanos = Nanos(10_000_000_000);
@@ -56,6 +56,9 @@ pub struct SendArgs {
     /// Format of the file: b8, 01 or dets [default: b8]
     #[arg(long, value_name = "b8|01|dets")]
     pub format: Option<Format>,
+    /// Soft bytes of the shots: a second file, with a record a shot, where the engine has a map of them
+    #[arg(long, value_name = "F")]
+    pub soft: Option<PathBuf>,
     /// Datagrams per shot
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024), allow_negative_numbers = true)]
     pub parts: u32,
@@ -100,7 +103,9 @@ pub fn send(args: &SendArgs) -> Result<u8, Refusal> {
     }
     let predictions = args.predictions.as_deref();
     let outputs: Vec<_> = predictions.iter().map(|path| ("--predictions", *path)).collect();
-    require_distinct(&[("the shots", &args.file)], &outputs)?;
+    let soft_file = args.soft.iter().map(|path| ("--soft", path.as_path()));
+    let inputs: Vec<_> = std::iter::once(("the shots", args.file.as_path())).chain(soft_file).collect();
+    require_distinct(&inputs, &outputs)?;
     let clock = Clock::machine();
     // Session numbers must grow with each start.
     let session = clock.started_utc().as_nanos() as u64;
@@ -116,10 +121,11 @@ pub fn send(args: &SendArgs) -> Result<u8, Refusal> {
     if shots.is_empty() {
         return Err(Refusal::unusable(about, "no shots", "at least one", "check that the file is complete"));
     }
+    let soft = args.soft.as_deref().map(|path| soft_of(path, args, &welcome, shots.len())).transpose()?;
     let rate_hz = Some(args.rate.unwrap_or(RATE_HZ)).filter(|hz| hz.is_finite());
     let predictions =
         predictions.map(|path| Ok::<_, Refusal>((path, Output::file(path, "--predictions")?))).transpose()?;
-    let mut run = Run::new(&clock, &shots, &welcome, rate_hz, u64::from(args.laps));
+    let mut run = Run::new(&clock, (&shots, soft.as_ref()), &welcome, rate_hz, u64::from(args.laps));
     run.through(client.as_mut()).map_err(|error| trouble(&error))?;
     let report = run.report();
     let mut status = u8::from(report.lost + report.errors + report.doubled > 0);
@@ -133,6 +139,20 @@ pub fn send(args: &SendArgs) -> Result<u8, Refusal> {
         status = 1;
     }
     Ok(args.print.to_stdout(&report, || text(&report), status))
+}
+
+/// The soft bytes of the shots, as many as the engine has a map of.
+fn soft_of(path: &Path, args: &SendArgs, welcome: &Welcome, shots: usize) -> Result<ShotSet, Refusal> {
+    let about = format!("--soft {}", path.display());
+    if welcome.soft_bytes == 0 {
+        let found = "an engine without a map of soft bytes";
+        let remedy = "start it with --soft-map, or leave --soft out";
+        return Err(Refusal::unusable(about, found, "one with a map", remedy));
+    }
+    let layout = Layout::detectors(8 * welcome.soft_bytes);
+    let soft = read_set(&about, path, args.format.unwrap_or(Format::B8), layout)?;
+    soft.check_len(shots).map_err(|error| Refusal::Content { about, said: error.to_string() })?;
+    Ok(soft)
 }
 
 /// The socket's path exists once its engine has started, so the connection is retried.
@@ -170,6 +190,8 @@ fn greet(client: &mut dyn Client, clock: &Clock) -> io::Result<Welcome> {
 struct Run<'a> {
     clock: &'a Clock,
     records: Vec<Vec<u8>>,
+    /// The soft bytes of each; none if empty.
+    soft: Vec<Vec<u8>>,
     streams: u64,
     welcome: Welcome,
     rate_hz: Option<f64>,
@@ -186,13 +208,23 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(clock: &'a Clock, shots: &ShotSet, welcome: &Welcome, rate_hz: Option<f64>, laps: u64) -> Run<'a> {
-        let bytes = welcome.bits.div_ceil(8) as usize;
-        let record = |shot: &[u64]| shot.iter().flat_map(|word| word.to_le_bytes()).take(bytes).collect();
+    fn new(
+        clock: &'a Clock,
+        (shots, soft): (&ShotSet, Option<&ShotSet>),
+        welcome: &Welcome,
+        rate_hz: Option<f64>,
+        laps: u64,
+    ) -> Run<'a> {
+        let records = |set: &ShotSet| {
+            let bytes = set.width_bits.div_ceil(8) as usize;
+            let record = |shot: &[u64]| shot.iter().flat_map(|word| word.to_le_bytes()).take(bytes).collect();
+            set.iter().map(record).collect()
+        };
         let count = shots.len() as u64 * laps;
         Run {
             clock,
-            records: shots.iter().map(record).collect(),
+            records: records(shots),
+            soft: soft.map(records).unwrap_or_default(),
             streams: u64::from(welcome.streams.max(1)),
             welcome: *welcome,
             rate_hz,
@@ -244,9 +276,10 @@ impl<'a> Run<'a> {
     }
 
     fn send_next(&mut self, client: &mut dyn Client, due: Ticks) -> io::Result<bool> {
-        let record = &self.records[(self.sent % self.records.len() as u64) as usize];
+        let place = (self.sent % self.records.len() as u64) as usize;
+        let (record, soft) = (&self.records[place], self.soft.get(place).map_or(&[][..], Vec::as_slice));
         let (stream, sequence) = ((self.sent % self.streams) as u32, self.sent / self.streams);
-        if !client.send(stream, sequence, record)? {
+        if !client.send_soft(stream, sequence, record, soft)? {
             return Ok(false);
         }
         self.due.push(due);

@@ -34,6 +34,7 @@ mod profile_owners;
 mod gpu;
 mod console;
 mod signals;
+mod soft;
 mod terminal;
 mod themes;
 mod mouse;

@@ -14,7 +14,9 @@ mod parse;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
+use super::soft::SoftMap;
 use super::words;
 
 /// Most detectors a model may have.
@@ -100,6 +102,8 @@ pub struct Model {
     /// Detectors with the tag `herald`, ascending: each says in which shots the errors that flip it may have
     /// happened. See [`heralds`](super::heralds).
     pub heralds: Vec<u32>,
+    /// What the soft bytes of its shots mean, if they may have some. Its text does not have them.
+    pub soft: Option<Arc<SoftMap>>,
 }
 
 impl Model {
@@ -159,6 +163,19 @@ impl Model {
     #[must_use]
     pub const fn observable_words(&self) -> usize {
         width(self.observables)
+    }
+
+    /// 64-bit words of a shot: its detectors, then the soft bytes that it may have.
+    #[inline]
+    #[must_use]
+    pub fn shot_words(&self) -> usize {
+        self.detector_words() + self.soft_words()
+    }
+
+    /// 64-bit words of a shot's soft bytes.
+    #[must_use]
+    pub fn soft_words(&self) -> usize {
+        self.soft.as_ref().map_or(0, |map| map.words())
     }
 
     /// Probability of each detector to fire in one shot: `(1 - Π(1 - 2p)) / 2` over the mechanisms

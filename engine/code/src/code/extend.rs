@@ -177,7 +177,7 @@ impl Extension<'_> {
         }
         let detectors = self.model.detectors + self.added * width;
         let (coordinates, heralds) = (self.coordinates(), self.heralds());
-        Model { detectors, observables: self.model.observables, errors, coordinates, heralds }
+        Model { detectors, observables: self.model.observables, errors, coordinates, heralds, soft: None }
     }
 
     /// Heralds of the rounds in the order of [`Self::coordinates`].

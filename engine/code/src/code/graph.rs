@@ -14,6 +14,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::measure::MapError;
 use super::{Component, Model, flip};
 
 /// Heaviest edge, above `ln((1-p)/p)` of any positive `p`.
@@ -34,6 +35,9 @@ pub enum GraphError {
         /// Detectors of the part.
         detectors: usize,
     },
+    /// A map of soft bytes that does not belong to the model.
+    #[error("the map of soft bytes, {0}")]
+    Soft(#[from] MapError),
     /// A herald that says nothing.
     #[error("detector D{detector} is tagged as a herald, but no error flips it; add its errors, or remove the tag")]
     Herald {
@@ -62,6 +66,8 @@ pub struct Graph {
     pub detectors: u32,
     /// Words of a syndrome.
     pub detector_words: usize,
+    /// Words of the soft bytes that follow a syndrome.
+    pub soft_words: usize,
     /// Words of the observables.
     pub observable_words: usize,
     /// Sorted by their ends.
@@ -90,6 +96,7 @@ impl Graph {
         let mut graph = Self {
             detectors: model.detectors,
             detector_words: model.detector_words(),
+            soft_words: model.soft_words(),
             observable_words: model.observable_words(),
             edges: Vec::new(),
             always_detectors: vec![0; model.detector_words()],

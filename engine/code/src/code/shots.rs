@@ -195,6 +195,30 @@ impl ShotSet {
         Ok(set)
     }
 
+    /// These shots, each followed by its record of `soft`, which begins a word.
+    ///
+    /// # Errors
+    ///
+    /// If the sets differ in length, or more than [`SET_WORDS_MAX`] words are needed.
+    pub fn with_soft(&self, soft: &Self) -> Result<Self, ShotError> {
+        soft.check_len(self.shots)?;
+        let words_per_shot = self.words_per_shot + soft.words_per_shot;
+        let expected = SET_WORDS_MAX / words_per_shot.max(1);
+        if self.shots > expected {
+            return Err(ShotError::Count { found: self.shots, expected, remedy: "split the files" });
+        }
+        let words = self.iter().zip(soft.iter()).flat_map(|(shot, soft)| shot.iter().chain(soft)).copied().collect();
+        let width_bits = 64 * u32::try_from(self.words_per_shot).unwrap_or(u32::MAX) + soft.width_bits;
+        Ok(Self { width_bits, words_per_shot, words, shots: self.shots })
+    }
+
+    /// Shots whose bits are all 0.
+    #[must_use]
+    pub fn zeros(layout: Layout, shots: usize) -> Self {
+        let words_per_shot = layout.words();
+        Self { width_bits: layout.bits(), words_per_shot, words: vec![0; words_per_shot * shots], shots }
+    }
+
     /// Shots held.
     #[must_use]
     pub const fn len(&self) -> usize {

@@ -123,7 +123,8 @@ impl Disagreements {
                 self.files.insert((shots, create(DISAGREEMENT_ANSWERS)?))
             }
         };
-        shots.write_shot(shot.detectors).map_err(io::Error::other)?;
+        let detectors = &shot.detectors[..Layout::detectors(self.detectors).words()];
+        shots.write_shot(detectors).map_err(io::Error::other)?;
         let flips = |observables: &[u64]| ones(observables).collect::<Vec<u32>>();
         let line = AnswersLine {
             stream: shot.stream,

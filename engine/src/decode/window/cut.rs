@@ -136,6 +136,7 @@ impl<'a> Cutter<'a> {
         Graph {
             detectors,
             detector_words: words(detectors),
+            soft_words: 0,
             observable_words: self.graph.observable_words,
             edges,
             always_detectors: vec![0; words(detectors)],

@@ -6,13 +6,25 @@ use proptest::prelude::proptest;
 const WIDTH: u32 = 12;
 
 fn assembly() -> Assembly {
-    Assembly::new(2, Width { bits: WIDTH, encoding: Encoding::Bits }, Ticks(1_000))
+    Assembly::new(2, Width { bits: WIDTH, encoding: Encoding::Bits, soft_bytes: 0 }, Ticks(1_000))
 }
 
 fn whole(session: u64, sequence: u64) -> Part<'static> {
     let position = Position::Last;
     let (encoding, payload) = (Encoding::Bits, &[0xff, 0x0f][..]);
-    Part { epoch: 0, session, sequence, stream: 1, round: 0, position, first_bit: 0, bits: WIDTH, encoding, payload }
+    Part {
+        epoch: 0,
+        session,
+        sequence,
+        stream: 1,
+        round: 0,
+        position,
+        first_bit: 0,
+        bits: WIDTH,
+        encoding,
+        payload,
+        soft: &[],
+    }
 }
 
 /// Round `round` of three, four bits each.
@@ -56,7 +68,7 @@ fn rounds_make_a_shot_in_any_order() {
 
 #[test]
 fn complete_leading_words_are_counted_in_any_order_of_arrival() {
-    let mut assembly = Assembly::new(2, Width { bits: 200, encoding: Encoding::Bits }, Ticks(1_000));
+    let mut assembly = Assembly::new(2, Width { bits: 200, encoding: Encoding::Bits, soft_bytes: 0 }, Ticks(1_000));
     let part = |round: u32| {
         let position = if round == 3 { Position::Last } else { Position::Inner };
         Part { round, position, first_bit: round * 50, bits: 50, payload: &[0xff; 7][..], ..whole(1, 4) }
@@ -171,6 +183,31 @@ fn a_part_that_does_not_fit_is_malformed_and_affects_no_other() {
     assert_eq!(assembly.accept(&odd[odd.len() - 1], Ticks(0)), Verdict::Malformed);
     assert_eq!(assembly.counts(1).malformed, last + 1);
     assert_eq!(assembly.accept(&whole(1, 3), Ticks(0)), Verdict::Whole);
+}
+
+#[test]
+fn soft_bytes_follow_the_bits_and_those_of_a_shot_before_are_gone() {
+    let mut assembly = Assembly::new(2, Width { bits: WIDTH, encoding: Encoding::Bits, soft_bytes: 9 }, Ticks(1_000));
+    let soft = &[1, 2, 3, 4, 5, 6, 7, 8, 9][..];
+    let packed = [0x0807_0605_0403_0201, 9];
+    let whole = |sequence, soft| Part { soft, ..whole(1, sequence) };
+    assert_eq!(assembly.accept(&whole(0, soft), Ticks(0)), Verdict::Whole);
+    assert_eq!(assembly.bits(1), [0xfff, packed[0], packed[1]]);
+    assert_eq!(assembly.accept(&whole(1, &[]), Ticks(0)), Verdict::Whole);
+    assert_eq!(assembly.bits(1), [0xfff, 0, 0]);
+    // The last part comes first.
+    for round in [2, 0, 1] {
+        let part = third(2, round);
+        let _ = assembly.accept(&Part { soft: if round == 2 { soft } else { &[] }, ..part }, Ticks(0));
+    }
+    assert_eq!(assembly.bits(1), [0x321, packed[0], packed[1]]);
+    let verdicts = [2, 0, 1].map(|round| assembly.accept(&third(3, round), Ticks(0)));
+    assert_eq!(verdicts, [Verdict::Part, Verdict::Part, Verdict::Whole]);
+    assert_eq!(assembly.bits(1), [0x321, 0, 0]);
+    // Another number of soft bytes takes no number of the stream.
+    assert_eq!(assembly.accept(&whole(4, &soft[1..]), Ticks(0)), Verdict::Soft);
+    assert_eq!(assembly.accept(&whole(4, soft), Ticks(0)), Verdict::Whole);
+    assert_eq!(assembly.counts(1), Counts { malformed: 1, ..Counts::default() });
 }
 
 proptest! {

@@ -4,7 +4,7 @@
 
 use super::{Client, RECEIVED_MAX, Received};
 use crate::feed::packet::{Encoding, Welcome};
-use crate::feed::shm::layout::{ANSWER_HEAD_WORDS, STATE_LIVE, Shape, client, engine};
+use crate::feed::shm::layout::{ANSWER_HEAD_WORDS, SOFT, STATE_LIVE, Shape, client, engine};
 use crate::feed::shm::region::Region;
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use pinwheel_edge::slot::outside::ClientEnd;
@@ -61,15 +61,22 @@ impl Client for RegionClient {
         open.beat();
         let is_live = open.region.word(engine::STATE).load(Ordering::Relaxed) == STATE_LIVE;
         open.is_granted = is_live && open.end.is_granted(&open.region.outside(&open.shape), self.session);
-        let Shape { bits, encoding, streams, observables, .. } = open.shape;
+        let Shape { bits, encoding, streams, observables, soft_bytes, .. } = open.shape;
         let epoch = open.region.word(engine::EPOCH).load(Ordering::Relaxed);
-        Ok(open.is_granted.then_some(Welcome { epoch, session: self.session, streams, observables, bits, encoding }))
+        let session = self.session;
+        let welcome = Welcome { epoch, session, streams, observables, bits, encoding, soft_bytes };
+        Ok(open.is_granted.then_some(welcome))
     }
 
-    fn send(&mut self, stream: u32, sequence: u64, bits: &[u8]) -> io::Result<bool> {
+    fn send_soft(&mut self, stream: u32, sequence: u64, bits: &[u8], soft: &[u8]) -> io::Result<bool> {
         let Some(open) = self.open.as_mut().filter(|open| open.is_granted) else { return Ok(false) };
+        let expected = open.shape.soft_bytes as usize;
+        if !soft.is_empty() && soft.len() != expected {
+            let found = format!("found {} soft bytes of a shot, expected {expected}, as the region has", soft.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, found));
+        }
         open.beat();
-        Ok(open.send(stream, sequence, bits))
+        Ok(open.send(stream, sequence, bits, soft))
     }
 
     fn receive(&mut self, take: &mut dyn FnMut(&Received)) -> io::Result<usize> {
@@ -98,13 +105,14 @@ impl Open {
         self.region.word(client::HEARTBEAT).store(self.heartbeat, Ordering::Relaxed);
     }
 
-    fn send(&mut self, stream: u32, sequence: u64, bits: &[u8]) -> bool {
+    fn send(&mut self, stream: u32, sequence: u64, bits: &[u8], soft: &[u8]) -> bool {
         if !self.end.is_vacant() {
             return false;
         }
         self.shot.fill(0);
         self.shot[0] = sequence;
-        let payload = &mut self.shot[1..];
+        let (payload, soft_words) = self.shot[1..].split_at_mut(self.shape.payload_words());
+        soft.iter().enumerate().for_each(|(at, byte)| soft_words[at / 8] |= u64::from(*byte) << (at % 8 * 8));
         match self.shape.encoding {
             Encoding::Bits => {
                 let bytes = bits.iter().take(self.shape.bits.div_ceil(8) as usize);
@@ -113,6 +121,7 @@ impl Open {
             Encoding::Int32 => (0..self.shape.bits as usize)
                 .for_each(|at| payload[at / 2] |= u64::from(bits[at / 8] >> (at % 8) & 1) << (at % 2 * 32)),
         }
+        let stream = if soft.is_empty() { stream } else { stream | SOFT };
         self.end.publish(&self.region.outside(&self.shape), stream, &self.shot)
     }
 

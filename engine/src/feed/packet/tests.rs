@@ -19,6 +19,7 @@ fn a_part(payload: &[u8], bits: u32, encoding: Encoding) -> Part<'_> {
         bits,
         encoding,
         payload,
+        soft: &[],
     }
 }
 
@@ -34,6 +35,8 @@ fn a_part_decodes_as_it_was_encoded() {
     for part in [a_part(&[0xff, 0x01], 9, Encoding::Bits), a_part(&words, 2, Encoding::Int32)] {
         assert_eq!(request(&encoded(&part)), Ok(Request::Shot(part)));
     }
+    let soft = Part { soft: &[0, 255, 7], ..a_part(&[0xff, 0x01], 9, Encoding::Bits) };
+    assert_eq!(request(&encoded(&soft)), Ok(Request::Shot(soft)));
     let mut hello = Vec::new();
     encode_hello(5, &mut hello);
     assert_eq!(request(&hello), Ok(Request::Hello { session: 5 }));
@@ -59,6 +62,10 @@ fn every_invalid_byte_is_refused_with_its_reason() {
     for cut in 0..good.len() {
         assert!(request(&good[..cut]).is_err(), "{cut} bytes");
     }
+    let soft = encoded(&Part { soft: &[1], ..a_part(&[0xff, 0x01], 9, Encoding::Bits) });
+    assert_eq!(request(&soft[..soft.len() - 1]), Err(Malformed::Length), "the flag and no soft byte");
+    let inner = [&soft[..6], &[4], &soft[7..]].concat();
+    assert_eq!(request(&inner), Err(Malformed::Kind), "soft bytes in a part that is not the last");
     let int32 = encoded(&a_part(&[2, 0, 0, 0], 1, Encoding::Int32));
     assert_eq!(request(&int32), Err(Malformed::Value));
 }
@@ -80,7 +87,15 @@ fn replies_decode_as_they_were_encoded() {
     let expected = [1, 0, 0, 0, 0, 0, 0, 3, 2];
     assert_eq!(reply(&out[..bytes]), Some(Reply::Answer(Answered { flips: &expected, ..answer })));
     assert_eq!(reply(&out[..bytes - 1]), None);
-    let welcome = Welcome { epoch: 1, session: 2, streams: 3, observables: 4, bits: 120, encoding: Encoding::Int32 };
+    let welcome = Welcome {
+        epoch: 1,
+        session: 2,
+        streams: 3,
+        observables: 4,
+        bits: 120,
+        encoding: Encoding::Int32,
+        soft_bytes: 145,
+    };
     let bytes = write_welcome(&mut out, &welcome);
     assert_eq!(reply(&out[..bytes]), Some(Reply::Welcome(welcome)));
 }

@@ -8,8 +8,12 @@ use pinwheel_edge::slot::{DETECTOR_WORDS_MAX, OBSERVABLE_WORDS_MAX};
 
 /// "PWSHM001" read as a little-endian word, in every layout.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"PWSHM001");
-/// Version of this layout.
+/// Version of the layout without soft bytes.
 pub const VERSION: u64 = 2;
+/// Version of the layout of a region whose shots may have soft bytes.
+pub const VERSION_SOFT: u64 = 3;
+/// In the upper half of a shot's head, beside the stream, in a region of [`VERSION_SOFT`]: the shot has soft bytes.
+pub const SOFT: u32 = 1 << 31;
 /// Bytes before the rings.
 pub const HEADER_BYTES: usize = 4096;
 
@@ -17,7 +21,7 @@ pub const HEADER_BYTES: usize = 4096;
 pub mod header {
     /// The magic word, stored last.
     pub const MAGIC: usize = 0;
-    /// [`VERSION`](super::VERSION).
+    /// [`VERSION`](super::VERSION) or [`VERSION_SOFT`](super::VERSION_SOFT).
     pub const VERSION: usize = 8;
     /// Bytes of the region.
     pub const REGION_BYTES: usize = 16;
@@ -39,6 +43,8 @@ pub mod header {
     pub const STREAMS: usize = 80;
     /// Number of observables in an answer.
     pub const OBSERVABLES: usize = 88;
+    /// Soft bytes that a shot may have; 0 in layout 2.
+    pub const SOFT_BYTES: usize = 96;
 }
 
 /// Words that the engine writes while it runs.
@@ -88,6 +94,8 @@ pub struct Shape {
     pub streams: u32,
     /// Number of observables in an answer.
     pub observables: u32,
+    /// Soft bytes that a shot may have; 0: none.
+    pub soft_bytes: u32,
 }
 
 impl Shape {
@@ -99,16 +107,29 @@ impl Shape {
             && (1..=DETECTOR_WORDS_MAX as u32 * 64).contains(&self.bits)
             && self.observables <= OBSERVABLE_WORDS_MAX as u32 * 64
             && (1..=65_536).contains(&self.streams)
+            && self.soft_bytes <= DETECTOR_WORDS_MAX as u32 * 8
     }
 
-    /// Words of a shot's record.
+    /// Version of the layout that it needs.
     #[must_use]
-    pub const fn shot_words(&self) -> usize {
+    pub const fn version(&self) -> u64 {
+        if self.soft_bytes == 0 { VERSION } else { VERSION_SOFT }
+    }
+
+    /// Words of a shot's bits.
+    #[must_use]
+    pub const fn payload_words(&self) -> usize {
         let bytes = match self.encoding {
             Encoding::Bits => self.bits.div_ceil(8) as usize,
             Encoding::Int32 => self.bits as usize * 4,
         };
-        SHOT_HEAD_WORDS + bytes.div_ceil(8)
+        bytes.div_ceil(8)
+    }
+
+    /// Words of a shot's record: its head, bits and soft bytes.
+    #[must_use]
+    pub const fn shot_words(&self) -> usize {
+        SHOT_HEAD_WORDS + self.payload_words() + self.soft_bytes.div_ceil(8) as usize
     }
 
     /// Words of an answer's record.
@@ -161,10 +182,10 @@ impl Shape {
 
     /// The words of the header that say so: (offset, value).
     #[must_use]
-    pub fn words(&self) -> [(usize, u64); 11] {
+    pub fn words(&self) -> [(usize, u64); 12] {
         let encoding = u64::from(self.encoding == Encoding::Int32);
         [
-            (header::VERSION, VERSION),
+            (header::VERSION, self.version()),
             (header::REGION_BYTES, self.bytes() as u64),
             (header::SLOTS, u64::from(self.slots)),
             (header::SHOTS_AT, self.shots_at() as u64),
@@ -175,6 +196,7 @@ impl Shape {
             (header::ENCODING, encoding),
             (header::STREAMS, u64::from(self.streams)),
             (header::OBSERVABLES, u64::from(self.observables)),
+            (header::SOFT_BYTES, u64::from(self.soft_bytes)),
         ]
     }
 }
@@ -187,7 +209,7 @@ mod tests {
     #[test]
     fn a_shot_of_distance_7_and_its_answer_are_a_cache_line_each() {
         for bits in [24, 120, 336] {
-            let shape = Shape { slots: 8, bits, encoding: Encoding::Bits, streams: 4, observables: 1 };
+            let shape = Shape { slots: 8, bits, encoding: Encoding::Bits, streams: 4, observables: 1, soft_bytes: 0 };
             assert_eq!((shape.shot_stride(), shape.answer_stride()), (64, 64), "{bits} bits");
             assert!(shape.shot_at(3).is_multiple_of(64) && shape.answer_at(3).is_multiple_of(64));
         }
@@ -195,10 +217,13 @@ mod tests {
 
     #[test]
     fn records_do_not_overlap_and_the_region_holds_them_all() {
-        for (bits, encoding, observables) in
-            [(1, Encoding::Bits, 0), (120, Encoding::Int32, 65), (65_536, Encoding::Int32, 1_024)]
-        {
-            let shape = Shape { slots: 64, bits, encoding, streams: 1, observables };
+        for (bits, encoding, observables, soft_bytes) in [
+            (1, Encoding::Bits, 0, 0),
+            (120, Encoding::Bits, 1, 145),
+            (120, Encoding::Int32, 65, 1),
+            (65_536, Encoding::Int32, 1_024, 0),
+        ] {
+            let shape = Shape { slots: 64, bits, encoding, streams: 1, observables, soft_bytes };
             assert!(shape.is_sound() && shape.bytes().is_multiple_of(4096));
             assert!(shape.shot_at(1) - shape.shot_at(0) >= shape.shot_words() * 8);
             assert!(shape.answer_at(63) + shape.answer_words() * 8 <= shape.bytes());

@@ -5,7 +5,7 @@
 //! returns some value. Bounds: the shape. An offset outside the mapping panics, so [`Shape`] first
 //! checks offsets from the other process.
 
-use super::layout::{MAGIC, Shape, VERSION, engine, header};
+use super::layout::{MAGIC, Shape, VERSION, VERSION_SOFT, engine, header};
 use crate::feed::address::OpenError;
 use crate::feed::packet::Encoding;
 use crate::files::shared;
@@ -112,10 +112,10 @@ impl Region {
         }
         let unusable = |found: String| io::Error::new(io::ErrorKind::InvalidData, found);
         let version = region.word(header::VERSION).load(Ordering::Relaxed);
-        if version != VERSION {
+        if ![VERSION, VERSION_SOFT].contains(&version) {
             return Err(unusable(format!(
-                "the engine's region has layout {version}, and this client expects layout {VERSION}; use the client of \
-                 the engine's release"
+                "the engine's region has layout {version}, and this client expects layout {VERSION} or {VERSION_SOFT}; \
+                 use the client of the engine's release"
             )));
         }
         match region.shape() {
@@ -135,6 +135,7 @@ impl Region {
             encoding,
             streams: number(header::STREAMS)?,
             observables: number(header::OBSERVABLES)?,
+            soft_bytes: number(header::SOFT_BYTES)?,
         };
         let agrees = |shape: &Shape| shape.words().iter().all(|(at, value)| word(*at) == *value);
         (shape.is_sound() && agrees(&shape) && shape.bytes() == self.bytes).then_some(shape)
@@ -241,8 +242,8 @@ fn remove_dead(path: &Path) -> Result<(), OpenError> {
         }
         Ok(file) => {
             fs::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
-                let layout =
-                    other_layout(&file).map(|found| format!(", in layout {found}; this engine has layout {VERSION}"));
+                let layout = other_layout(&file)
+                    .map(|found| format!(", in layout {found}; this engine has layout {VERSION} or {VERSION_SOFT}"));
                 let found = format!("another engine uses the region{}", layout.unwrap_or_default());
                 refused(found, "a region of its own", "end it, or name another region")
             })?;
@@ -252,14 +253,14 @@ fn remove_dead(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// The layout of the region in `file`, if it is another than this one.
+/// The layout of the region in `file`, if it is another than these two.
 fn other_layout(file: &OwnedFd) -> Option<u64> {
     let word = |at: usize| {
         let mut bytes = [0; 8];
         (rustix::io::pread(file, &mut bytes, at as u64) == Ok(8)).then(|| u64::from_le_bytes(bytes))
     };
     let version = word(header::VERSION)?;
-    (word(header::MAGIC)? == MAGIC && version != VERSION).then_some(version)
+    (word(header::MAGIC)? == MAGIC && ![VERSION, VERSION_SOFT].contains(&version)).then_some(version)
 }
 
 fn prepare(file: &OwnedFd, gid: Option<Gid>, bytes: usize) -> Result<(), Errno> {
@@ -305,7 +306,8 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::sync::atomic::Ordering;
 
-    const SHAPE: Shape = Shape { slots: 8, bits: 120, encoding: Encoding::Bits, streams: 4, observables: 1 };
+    const SHAPE: Shape =
+        Shape { slots: 8, bits: 120, encoding: Encoding::Bits, streams: 4, observables: 1, soft_bytes: 0 };
 
     #[test]
     fn a_region_belongs_to_its_user_and_is_removed_with_its_engine() {

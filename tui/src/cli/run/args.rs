@@ -35,6 +35,13 @@ pub struct RunArgs {
     /// Map from measurements to detectors and observables, where shots are measurements
     #[arg(long, value_name = "F")]
     pub m2d: Option<PathBuf>,
+    /// Soft bytes of the shots: a second file, with a record a shot of one byte for each readout, which says how sure
+    /// it is
+    #[arg(long, value_name = "F", requires_all = ["shots", "soft_map"])]
+    pub soft: Option<PathBuf>,
+    /// Map from soft bytes to the errors that they are about, where shots may have soft bytes
+    #[arg(long, value_name = "F")]
+    pub soft_map: Option<PathBuf>,
     /// True observables of the shots, to compare the answers with
     #[arg(long, value_name = "F")]
     pub observables: Option<PathBuf>,

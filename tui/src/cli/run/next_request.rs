@@ -39,7 +39,7 @@ pub(super) fn request(
     let mut profile = profile.clone();
     let from = spec.from.as_str();
     let model = profile.input.source.model().to_owned();
-    (args.shots, args.input, args.rate) = (None, None, None);
+    (args.shots, args.soft, args.input, args.rate) = (None, None, None, None);
     args.observables = spec.observables.as_ref().map(PathBuf::from);
     args.dem = spec.dem.as_ref().map(PathBuf::from).or(args.dem);
     if let Some(format) = &spec.format {

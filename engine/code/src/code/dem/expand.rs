@@ -17,8 +17,14 @@ struct Expander {
 /// Unrolls a parsed text.
 pub(super) fn expand(instructions: &[Instruction]) -> Result<Model, DemError> {
     cost(instructions)?;
-    let model =
-        Model { detectors: 0, observables: 0, errors: Vec::new(), coordinates: Vec::new(), heralds: Vec::new() };
+    let model = Model {
+        detectors: 0,
+        observables: 0,
+        errors: Vec::new(),
+        coordinates: Vec::new(),
+        heralds: Vec::new(),
+        soft: None,
+    };
     let mut expander = Expander { model, detector_shift: 0, coordinate_shift: Vec::new() };
     expander.block(instructions)?;
     let Expander { mut model, .. } = expander;

@@ -1,0 +1,75 @@
+#![allow(clippy::unwrap_used, reason = "harness")]
+use super::soft_edges;
+use crate::code::graph::Graph;
+use crate::code::soft::SoftMap;
+use crate::code::{Model, graph::GraphError};
+use std::sync::Arc;
+
+/// Edges in their order: D0 D1, D0 and the boundary, D1 and the boundary.
+const MODEL: &str = "error(0.1) D0 D1\nerror(0.02) D0\nerror(0.2) D1 L0 ^ D0 D1\n";
+
+fn with(map: &str) -> Result<Model, GraphError> {
+    Model::parse(MODEL.as_bytes()).unwrap().with_soft(Arc::new(SoftMap::parse(map).unwrap()))
+}
+
+fn either(a: f64, b: f64) -> f64 {
+    a * (1.0 - b) + b * (1.0 - a)
+}
+
+/// The probabilities that the bytes of a shot give edges.
+fn changed(map: &str, soft: u64) -> Vec<(u32, f64)> {
+    let model = with(map).unwrap();
+    let edges = soft_edges(&model, &Graph::new(&model).unwrap()).unwrap().unwrap();
+    edges.weights(&[soft]).map(|(edge, weight)| (edge, 1.0 / (1.0 + weight.exp()))).collect()
+}
+
+fn assert_close(found: &[(u32, f64)], expected: &[(u32, f64)]) {
+    let is_close = |(a, b): (&(u32, f64), &(u32, f64))| a.0 == b.0 && (a.1 - b.1).abs() < 1e-12;
+    assert!(found.len() == expected.len() && found.iter().zip(expected).all(is_close), "{found:?}, not {expected:?}");
+}
+
+#[test]
+fn an_edge_has_its_other_errors_and_its_readouts_by_their_bytes_or_their_means() {
+    let map = "soft 3\nS0 0.1 D0 D1\nS2 0.05 D1 D0\nS1 0.02 D0";
+    let of_edge = either(0.1, 0.2);
+    let readouts = either(0.1, 0.05);
+    let rest = (of_edge - readouts) / (1.0 - 2.0 * readouts);
+    let eleventh = 1.0 / 11.0;
+    // No byte; byte 0; byte 1, whose edge has no other error; bytes 0 and 2.
+    assert_close(&changed(map, 0), &[]);
+    assert_close(&changed(map, 41), &[(0, either(rest, either(eleventh, 0.05)))]);
+    assert_close(&changed(map, 41 << 8), &[(1, eleventh)]);
+    assert_close(&changed(map, 1 | 41 << 16), &[(0, 0.5)]);
+    assert_close(
+        &changed(map, 41 | 41 << 8 | 41 << 16),
+        &[(0, either(rest, either(eleventh, eleventh))), (1, eleventh)],
+    );
+}
+
+#[test]
+fn a_shot_without_soft_bytes_has_the_weights_of_the_model() {
+    let model = with("soft 1\nS0 0.02 D0").unwrap();
+    let graph = Graph::new(&model).unwrap();
+    let edges = soft_edges(&model, &graph).unwrap().unwrap();
+    assert!(graph.edges.iter().zip(&edges.base).all(|(edge, weight)| (edge.weight - weight).abs() < 1e-12));
+    assert_eq!((model.detector_words(), model.soft_words(), model.shot_words()), (1, 1, 2));
+}
+
+#[test]
+fn a_map_of_another_model_is_refused_in_one_sentence() {
+    for (map, part) in [
+        ("soft 1\nS0 0.01 D0 D2", "line 2: found D0 D2, expected the detectors of an error of the model"),
+        (
+            "soft 1\nS0 0.03 D0",
+            "line 2: found readouts of D0 that are wrong with probability 3.000e-2, expected at most",
+        ),
+        ("soft 2\nS0 0.015 D0\nS1 0.015 D0", "line 3: found readouts of D0"),
+    ] {
+        let said = with(map).unwrap_err().to_string();
+        assert!(said.contains(part) && said.starts_with("the map of soft bytes, ") && !said.contains('\n'), "{said}");
+    }
+    let heralded = Model::parse(b"error(0.1) D0 D1\nerror(0.1) D0 ^ D2\ndetector[herald] D2\n").unwrap();
+    let map = Arc::new(SoftMap::parse("soft 1\nS0 0.01 D0").unwrap());
+    let said = heralded.with_soft(map).unwrap_err().to_string();
+    assert!(said.contains("a model with heralds"), "{said}");
+}
