@@ -209,9 +209,15 @@ impl Matcher {
 
     /// Forgets the last shot's answer, and gives edges their own weights again.
     pub(crate) fn restore_weights(&mut self) {
+        self.forget_pairs();
+        self.weights.restore(&self.model.graph);
+    }
+
+    #[inline]
+    fn forget_pairs(&mut self) {
         self.near_pairs.clear();
         self.far_pairs.clear();
-        self.weights.restore(&self.model.graph);
+        self.shortened_word = 0;
     }
 
     fn set_weight(&mut self, edge: u32, weight: f64) -> Result<(), MatchError> {
@@ -258,7 +264,13 @@ impl Matcher {
 
     /// Matches the defects with this shot's weights.
     pub(crate) fn match_all(&mut self) -> Result<Matched, MatchError> {
-        let units = self.match_near().and_then(|near| Ok(near + self.match_far()?));
+        let units = if self.active_parts.is_empty() {
+            // Hardly any work where nothing fired, as in most shots of small codes.
+            self.forget_pairs();
+            Ok(0)
+        } else {
+            self.match_near().and_then(|near| Ok(near + self.match_far()?))
+        };
         let graph = &self.model.graph;
         let units = units.map_err(|failure| match failure {
             Failure::Unmatched(node) => {
@@ -302,11 +314,10 @@ impl Matcher {
     /// Matches what is near in parts with tables and few defects, and adds all other defects to the
     /// search; returns the weight of the former.
     fn match_near(&mut self) -> Result<i64, Failure> {
+        self.forget_pairs();
         let Self { model, near, shortcuts, search, weights, near_pairs, shortened_word, .. } = self;
         let MatchingModel { graph, tables } = &**model;
         search.reset();
-        near_pairs.clear();
-        *shortened_word = 0;
         let mut weight = 0;
         for &part in &self.active_parts {
             let defects = defects_of(&self.by_part, &self.part_counts, &self.part_ends, part);
@@ -343,7 +354,6 @@ impl Matcher {
     /// Matches the defects in the search, edge by edge; returns the weight.
     fn match_far(&mut self) -> Result<i64, Failure> {
         let Self { model, search, weights, far_pairs, .. } = self;
-        far_pairs.clear();
         if search.is_empty() {
             return Ok(0);
         }
@@ -355,6 +365,7 @@ impl Matcher {
             twins: &graph.twins,
             observables: &graph.half_observables,
             counts_from: 0,
+            is_by_weight: weights.are_graphs(),
         };
         search.run(over)?;
         search.pairs(|pair| far_pairs.push(pair));
