@@ -161,6 +161,12 @@ impl Matcher {
     ) -> Result<Matched, MatchError> {
         self.restore_weights();
         self.take(detectors)?;
+        if self.active_parts.is_empty() {
+            // As in most shots of a small code.
+            let graph = &self.model.graph;
+            xor(observables, &graph.always_observables);
+            return Ok(Matched { weight: graph.always_weight as f64 / graph.scale, units: graph.always_weight });
+        }
         let matched = self.match_all()?;
         self.add_observables(observables);
         Ok(matched)
@@ -209,15 +215,9 @@ impl Matcher {
 
     /// Forgets the last shot's answer, and gives edges their own weights again.
     pub(crate) fn restore_weights(&mut self) {
-        self.forget_pairs();
-        self.weights.restore(&self.model.graph);
-    }
-
-    #[inline]
-    fn forget_pairs(&mut self) {
         self.near_pairs.clear();
         self.far_pairs.clear();
-        self.shortened_word = 0;
+        self.weights.restore(&self.model.graph);
     }
 
     fn set_weight(&mut self, edge: u32, weight: f64) -> Result<(), MatchError> {
@@ -264,13 +264,7 @@ impl Matcher {
 
     /// Matches the defects with this shot's weights.
     pub(crate) fn match_all(&mut self) -> Result<Matched, MatchError> {
-        let units = if self.active_parts.is_empty() {
-            // Hardly any work where nothing fired, as in most shots of small codes.
-            self.forget_pairs();
-            Ok(0)
-        } else {
-            self.match_near().and_then(|near| Ok(near + self.match_far()?))
-        };
+        let units = self.match_near().and_then(|near| Ok(near + self.match_far()?));
         let graph = &self.model.graph;
         let units = units.map_err(|failure| match failure {
             Failure::Unmatched(node) => {
@@ -314,10 +308,11 @@ impl Matcher {
     /// Matches what is near in parts with tables and few defects, and adds all other defects to the
     /// search; returns the weight of the former.
     fn match_near(&mut self) -> Result<i64, Failure> {
-        self.forget_pairs();
         let Self { model, near, shortcuts, search, weights, near_pairs, shortened_word, .. } = self;
         let MatchingModel { graph, tables } = &**model;
         search.reset();
+        near_pairs.clear();
+        *shortened_word = 0;
         let mut weight = 0;
         for &part in &self.active_parts {
             let defects = defects_of(&self.by_part, &self.part_counts, &self.part_ends, part);
@@ -354,6 +349,7 @@ impl Matcher {
     /// Matches the defects in the search, edge by edge; returns the weight.
     fn match_far(&mut self) -> Result<i64, Failure> {
         let Self { model, search, weights, far_pairs, .. } = self;
+        far_pairs.clear();
         if search.is_empty() {
             return Ok(0);
         }

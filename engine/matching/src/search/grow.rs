@@ -15,15 +15,14 @@ pub(super) const NEVER: i64 = i64::MAX;
 /// Bits for the index of a half-edge, behind a time: the lesser of two is found without a branch.
 const INDEX_BITS: u32 = 32;
 
-/// The lightest of those `halves` that `of` has a bit for, by its index.
-fn lightest(halves: &[Half], mut of: u64) -> u32 {
-    let mut least = u64::MAX;
-    while of != 0 {
-        let index = of.trailing_zeros();
-        of &= of - 1;
-        least = least.min(u64::from(halves[index as usize].weight) << INDEX_BITS | u64::from(index));
-    }
-    least as u32
+/// The lightest of those `halves` that `of` has a bit for, by its index; without branches.
+fn lightest(halves: &[Half], of: u64) -> u32 {
+    let key = |(index, half): (u32, &Half)| {
+        // All bits are set for the others.
+        let is_left_out = (of >> index & 1).wrapping_sub(1);
+        u64::from(half.weight) << INDEX_BITS | u64::from(index) | is_left_out
+    };
+    (0..).zip(halves).map(key).fold(u64::MAX, u64::min) as u32
 }
 
 impl Search {
