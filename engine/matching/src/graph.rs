@@ -119,6 +119,8 @@ pub(crate) struct Adjacency<'a> {
     /// What [`Half::to`] counts from: all bits are set for the half-edge's own node, so that nodes
     /// alike share their half-edges, and none for node 0.
     pub(crate) counts_from: u32,
+    /// Whether the half-edges of each node ascend by weight.
+    pub(crate) is_by_weight: bool,
 }
 
 impl Adjacency<'_> {
@@ -280,7 +282,7 @@ impl Graph {
         }
     }
 
-    /// Sorts the half-edges by their node.
+    /// Sorts the half-edges by their node, those of a node by weight.
     fn link(&mut self) {
         let boundary = self.boundary();
         let mut starts = vec![0u32; self.node_of.len() + 2];
@@ -295,7 +297,10 @@ impl Graph {
         let mut next = starts.clone();
         self.halves = vec![Half { to: NONE, weight: 0 }; total];
         self.edge_of = vec![NONE; total];
-        for (index, edge) in (0..).zip(&mut self.edges) {
+        let mut order: Vec<u32> = (0..self.edges.len() as u32).collect();
+        order.sort_by_key(|&edge| self.edges[edge as usize].weight.unsigned_abs());
+        for index in order {
+            let edge = &mut self.edges[index as usize];
             for (side, (from, to)) in [(edge.a, edge.b), (edge.b, edge.a)].into_iter().enumerate() {
                 if from == boundary {
                     continue;

@@ -161,6 +161,12 @@ impl Matcher {
     ) -> Result<Matched, MatchError> {
         self.restore_weights();
         self.take(detectors)?;
+        if self.active_parts.is_empty() {
+            // As in most shots of a small code.
+            let graph = &self.model.graph;
+            xor(observables, &graph.always_observables);
+            return Ok(Matched { weight: graph.always_weight as f64 / graph.scale, units: graph.always_weight });
+        }
         let matched = self.match_all()?;
         self.add_observables(observables);
         Ok(matched)
@@ -355,6 +361,7 @@ impl Matcher {
             twins: &graph.twins,
             observables: &graph.half_observables,
             counts_from: 0,
+            is_by_weight: weights.are_graphs(),
         };
         search.run(over)?;
         search.pairs(|pair| far_pairs.push(pair));

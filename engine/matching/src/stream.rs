@@ -266,7 +266,7 @@ impl StreamModel {
     /// Fills in the forms of the rounds.
     fn cut(&mut self, graph: &Graph, places: &[Place]) {
         let place_of = |node: u32| places[graph.detector_of[node as usize] as usize];
-        // Sorted such that equal rounds list their edges in the same order.
+        // Sorted by weight, and such that equal rounds list their edges in the same order.
         let mut edges: Vec<_> = (0..graph.edges())
             .map(|index| {
                 let ends = &graph.edges[index as usize];
@@ -282,7 +282,7 @@ impl StreamModel {
             .collect();
         edges.sort_by_key(|&(a, b, weight, observables)| {
             let other = b.map(|b| (b.round - a.round, b.member));
-            (a.round, a.member, other, weight, observables)
+            (weight, a.round, a.member, other, observables)
         });
         // For each place the other end of each half-edge.
         let members = self.members as usize;
@@ -506,7 +506,7 @@ impl StreamMatcher {
         self.unmatched = 0;
         let Self { model, search, starts, .. } = self;
         let StreamModel { halves, twins, half_observables: observables, .. } = &**model;
-        let over = Adjacency { starts, halves, twins, observables, counts_from: u32::MAX };
+        let over = Adjacency { starts, halves, twins, observables, counts_from: u32::MAX, is_by_weight: true };
         if let Err(failure) = search.resume(over) {
             return self.fail(failure);
         }

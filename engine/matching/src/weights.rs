@@ -65,8 +65,14 @@ impl Weights {
             for &Change { edge, size, .. } in &self.changes {
                 write(&mut self.halves, graph, edge, size);
             }
-            (self.is_written, self.has_written) = (true, true);
+            (self.is_written, self.has_written) = (true, !self.changes.is_empty());
         }
+    }
+
+    /// Whether the weights last written are the graph's.
+    #[inline]
+    pub(crate) const fn are_graphs(&self) -> bool {
+        !self.has_written
     }
 
     /// Half-edges with the weights last written.

@@ -8,12 +8,22 @@
 //! node's edges.
 
 use super::{BOUNDARY, Link, NOBODY, NONE, Radius, Search};
-use crate::graph::Adjacency;
+use crate::graph::{Adjacency, Half};
 
 /// No event.
 pub(super) const NEVER: i64 = i64::MAX;
 /// Bits for the index of a half-edge, behind a time: the lesser of two is found without a branch.
 const INDEX_BITS: u32 = 32;
+
+/// The lightest of those `halves` that `of` has a bit for, by its index; without branches.
+fn lightest(halves: &[Half], of: u64) -> u32 {
+    let key = |(index, half): (u32, &Half)| {
+        // All bits are set for the others.
+        let is_left_out = (of >> index & 1).wrapping_sub(1);
+        u64::from(half.weight) << INDEX_BITS | u64::from(index) | is_left_out
+    };
+    (0..).zip(halves).map(key).fold(u64::MAX, u64::min) as u32
+}
 
 impl Search {
     /// Looks at the neighbours of `node`, which grows, and queues its next event.
@@ -25,27 +35,32 @@ impl Search {
         let reach = radii[own as usize].at(now) + nodes[node as usize].wrapped;
         let all = over.of(node);
         let mut soonest = NEVER;
-        for from in all.clone().step_by(64) {
-            let halves = &over.halves[from..all.end.min(from + 64)];
-            // Whether a neighbour is reached is as good as drawn, so this is without branches.
-            let mut reached = 0u64;
-            for (index, &half) in halves.iter().enumerate() {
-                let is_reached = tops[over.other(node, half) as usize] != NOBODY;
-                reached |= u64::from(is_reached) << index;
-                let wait = if is_reached { NEVER >> INDEX_BITS } else { i64::from(half.weight) - reach };
-                soonest = soonest.min(wait << INDEX_BITS | (from + index) as i64);
+        for (from, halves) in all.clone().step_by(64).zip(over.halves[all].chunks(64)) {
+            // What a neighbour is in is as good as drawn, so this is without branches.
+            let (mut empty, mut others) = (0u64, 0u64);
+            for &half in halves.iter().rev() {
+                let top = tops[over.other(node, half) as usize];
+                empty = empty << 1 | u64::from(top == NOBODY);
+                others = others << 1 | u64::from(top != own);
             }
-            while reached != 0 {
-                let half = from + reached.trailing_zeros() as usize;
-                reached &= reached - 1;
-                let to = over.other(node, over.halves[half]);
-                let other = tops[to as usize];
-                let theirs = radii[other as usize];
-                if theirs.slope < 0 || other == own {
+            others &= !empty;
+            if empty != 0 {
+                let index = if over.is_by_weight { empty.trailing_zeros() } else { lightest(halves, empty) };
+                let wait = i64::from(halves[index as usize].weight) - reach;
+                soonest = soonest.min(wait << INDEX_BITS | (from as i64 + i64::from(index)));
+            }
+            while others != 0 {
+                let index = others.trailing_zeros();
+                others &= others - 1;
+                let half = halves[index as usize];
+                let to = over.other(node, half);
+                let theirs = radii[tops[to as usize] as usize];
+                if theirs.slope < 0 {
                     continue;
                 }
-                let apart = i64::from(over.halves[half].weight) - reach - theirs.at(now) - nodes[to as usize].wrapped;
+                let apart = i64::from(half.weight) - reach - theirs.at(now) - nodes[to as usize].wrapped;
                 let wait = apart >> theirs.slope;
+                let half = from + index as usize;
                 if theirs.slope > 0 && now + wait < queue.time(to) {
                     due[to as usize] = over.twin(half, to);
                     queue.set(to, now + wait.max(0));
@@ -53,12 +68,11 @@ impl Search {
                 soonest = soonest.min(wait << INDEX_BITS | half as i64);
             }
         }
-        let wait = soonest >> INDEX_BITS;
-        if wait == NEVER >> INDEX_BITS {
+        if soonest == NEVER {
             queue.remove(node);
         } else {
             due[node as usize] = soonest as u32;
-            queue.set(node, now + wait.max(0));
+            queue.set(node, now + (soonest >> INDEX_BITS).max(0));
         }
     }
 

@@ -69,6 +69,7 @@ fn the_radii_prove_each_matching_of_hundreds_of_defects() {
                 twins: &graph.twins,
                 observables: &[],
                 counts_from: 0,
+                is_by_weight: true,
             };
             search.start(over);
             check_radii(&search, &graph, seed);

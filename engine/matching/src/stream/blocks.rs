@@ -149,7 +149,8 @@ impl StreamModel {
     /// All edges, from these starts.
     fn adjacency<'a>(&'a self, starts: &'a [u32]) -> Adjacency<'a> {
         let Self { halves, twins, half_observables: observables, .. } = self;
-        Adjacency { starts, halves, twins, observables, counts_from: u32::MAX }
+        // Edges that leave a block are half as long.
+        Adjacency { starts, halves, twins, observables, counts_from: u32::MAX, is_by_weight: false }
     }
 }
 

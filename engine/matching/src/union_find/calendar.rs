@@ -5,6 +5,8 @@
 //! all lists. An item that is further ahead than the ring is long is put as far as that goes, and
 //! looked at then. Adding and taking cost constant time.
 
+use std::ops::Range;
+
 use crate::graph::NONE;
 
 /// Units of time that the ring spans; a power of two.
@@ -56,6 +58,11 @@ impl Calendar {
     #[inline]
     pub(super) fn admit(&mut self, item: u32) {
         self.next[item as usize] = UNLISTED;
+    }
+
+    /// As [`Self::admit`], for all of `items`.
+    pub(super) fn admit_all(&mut self, items: Range<u32>) {
+        self.next[items.start as usize..items.end as usize].fill(UNLISTED);
     }
 
     /// Whether `item` is in no list.

@@ -194,26 +194,33 @@ impl Growth {
         self.calendar.clear();
         self.growing = defects.len() as u32;
         self.is_reaching = false;
-        for (index, &node) in (0..).zip(defects) {
-            self.defects.push(Defect { cluster: index, more: 0, next: NONE, links: 0, which: 0, is_odd: true });
-            self.clusters.push(Cluster { first: index, ..LONE });
-            self.number[node as usize] = index;
+        let all = 0..defects.len() as u32;
+        let defect = |index| Defect { cluster: index, more: 0, next: NONE, links: 0, which: 0, is_odd: true };
+        self.defects.extend(all.clone().map(defect));
+        self.clusters.extend(all.clone().map(|index| Cluster { first: index, ..LONE }));
+        let reached = |(source, &node): (u32, &u32)| {
             let next = lattice.starts[node as usize];
-            self.reached.push(Reached { node, source: index, distance: 0, next, before: NONE, half: NONE });
-            self.calendar.admit(self.reached_items + index);
+            Reached { node, source, distance: 0, next, before: NONE, half: NONE }
+        };
+        self.reached.extend(all.clone().zip(defects).map(reached));
+        for (index, &node) in all.clone().zip(defects) {
+            self.number[node as usize] = index;
         }
+        self.calendar.admit_all(self.reached_items..self.reached_items + all.end);
         self.meet_neighbours(lattice);
     }
 
     /// Queues the meetings of defects that are neighbours. As [`Self::look`] for each of them, in two
     /// steps: whether a neighbour has fired is a draw that no branch predicts, so the first has none.
+    /// Those of a part ascend, so of two neighbours the one of the higher number is the later.
     fn meet_neighbours(&mut self, lattice: &Lattice) {
         let mut count = 0;
         for (index, reached) in (0..).zip(&self.reached) {
-            let (from, to) = (lattice.starts[reached.node as usize], lattice.starts[reached.node as usize + 1]);
-            for (half, &Half { to, .. }) in (from..to).zip(&lattice.halves[from as usize..to as usize]) {
+            let (from, to) =
+                (lattice.lower_starts[reached.node as usize], lattice.lower_starts[reached.node as usize + 1]);
+            for &[to, half] in &lattice.lower[from as usize..to as usize] {
                 self.neighbours[count] = [index, half];
-                count += usize::from(self.number[to as usize] < index);
+                count += usize::from(self.number[to as usize] != NONE);
             }
         }
         for at in 0..count {

@@ -40,6 +40,10 @@ pub(super) struct Lattice {
     /// Those of a node by weight.
     pub(super) halves: Vec<Half>,
     pub(super) sides: Vec<Side>,
+    /// For each node its neighbours of lower numbers, by weight, with the half-edges that lead there; and
+    /// where they begin.
+    pub(super) lower: Vec<[u32; 2]>,
+    pub(super) lower_starts: Vec<u32>,
     /// The least length.
     pub(super) shortest: i32,
     /// The node that stands for the boundary.
@@ -67,7 +71,15 @@ impl Lattice {
         let side =
             |&half: &u32| Side { weight: graph.halves[half as usize].weight, edge: graph.edge_of[half as usize] };
         let halves: Vec<Half> = order.iter().map(half).collect();
+        let (mut lower, mut lower_starts) = (Vec::with_capacity(halves.len() / 2), vec![0]);
+        for (node, ends) in (0..graph.boundary()).zip(graph.starts.windows(2)) {
+            let own = (ends[0]..ends[1]).map(|half| [halves[half as usize].to, half]);
+            lower.extend(own.filter(|&[to, _]| to < node));
+            lower_starts.push(lower.len() as u32);
+        }
         Self {
+            lower,
+            lower_starts,
             starts: graph.starts.clone(),
             shortest: halves.iter().map(|half| half.length).min().unwrap_or(0),
             halves,
@@ -81,6 +93,7 @@ impl Lattice {
     pub(super) const fn bytes(&self) -> usize {
         self.halves.capacity() * size_of::<Half>()
             + self.sides.capacity() * size_of::<Side>()
-            + 4 * self.starts.capacity()
+            + self.lower.capacity() * size_of::<[u32; 2]>()
+            + 4 * (self.starts.capacity() + self.lower_starts.capacity())
     }
 }

@@ -66,6 +66,24 @@ fn an_edge_of_negative_weight_is_used_unless_the_shot_says_otherwise() {
 }
 
 #[test]
+fn a_shot_in_which_nothing_fired_has_no_edges_of_the_shot_before_it() {
+    for table_bytes_max in [0, 1 << 20] {
+        // The edges of negative weight flip both detectors twice.
+        let edges = [edge(0, Some(1), -2.0, &[2]), edge(0, Some(1), -1.0, &[4]), edge(0, None, 1.0, &[1])];
+        let mut matcher = matcher(2, 1, &edges, table_bytes_max);
+        let mut found = [0];
+        matcher.decode([0], &mut found).unwrap();
+        let mut found = [64];
+        let answer = matcher.decode([], &mut found).unwrap();
+        let weighted = matcher.decode_weighted([], [], &mut [0]).unwrap();
+        assert_eq!((found, answer.weight, answer.units), ([64 ^ 2 ^ 4], -3.0, weighted.units));
+        let mut edges = Vec::new();
+        matcher.edges(|edge| edges.push(edge));
+        assert_eq!(edges, [0, 1]);
+    }
+}
+
+#[test]
 fn a_graph_without_detectors_edges_or_observables_answers() {
     assert_eq!(matcher(0, 0, &[], 0).decode([], &mut []).unwrap().units, 0);
     let mut alone = matcher(3, 0, &[edge(1, None, 0.0, &[])], 1 << 20);
