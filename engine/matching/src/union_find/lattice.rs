@@ -1,6 +1,6 @@
 //! The graph as clusters grow on it: edges of a node by weight, in coarse units.
 //!
-//! Built with a decoder, read by its growth. 16 bytes for each end of an edge.
+//! Built with a decoder, read by its growth. 20 bytes for each end of an edge.
 //!
 //! # Coarse weights
 //!
