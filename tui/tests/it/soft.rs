@@ -16,7 +16,7 @@ fn world() -> World {
     world.put("m.dem", MODEL);
     world.put("map", MAP);
     world.put("s.b8", [3; 4]);
-    world.put("soft.b8", [0, 255, 1, 60]);
+    world.put("soft.b8", [0, 255, 1, 120]);
     world
 }
 
@@ -28,7 +28,7 @@ fn a_file_of_soft_bytes_in_every_format_is_read_beside_the_shots() {
     let world = world();
     let bits = |byte: u8| (0..8).map(move |at| byte >> at & 1);
     let text: String =
-        [0, 255, 1, 60].iter().map(|byte| bits(*byte).map(|bit| bit.to_string()).collect::<String>() + "\n").collect();
+        [0, 255, 1, 120].iter().map(|byte| bits(*byte).map(|bit| bit.to_string()).collect::<String>() + "\n").collect();
     world.put("s.01", "11\n".repeat(4));
     world.put("soft.01", text);
     for format in ["b8", "01"] {
@@ -100,8 +100,11 @@ fn files_that_do_not_belong_together_are_refused_in_one_sentence() {
         assert!(said.contains(part) && said.trim().lines().count() == 1, "{words}: {said}");
     }
     // One option without the others is a mistake in the command line.
-    for words in [format!("{run} --soft soft.b8"), "run --headless --soft soft.b8 --soft-map map".to_owned()] {
+    for (words, missing) in [
+        (format!("{run} --soft soft.b8"), "--soft-map <F>"),
+        ("run --headless --soft soft.b8 --soft-map map".to_owned(), "--shots <F>"),
+    ] {
         let said = world.run(&words).exits(2).err;
-        assert!(said.contains("--soft"), "{words}: {said}");
+        assert!(said.contains(&format!("required arguments were not provided: {missing}")), "{words}: {said}");
     }
 }
