@@ -60,6 +60,9 @@ const FAULTS: [&str; 20] = [
     "slow reader",
 ];
 
+/// Keys of a console that only reads.
+const KEYS: [&[u8]; 13] = [b"\t", b"1", b"5", b"8", b"9", b"M", b"?", b"\x1b", b"j", b"[", b"f", b"\x1b[A", b":"];
+
 impl Target<'_> {
     /// Injects faults until [`Target::done`].
     pub fn inject(&self, mut draw: Draw) -> Tally {
@@ -101,7 +104,8 @@ impl Target<'_> {
                 tally.fault("decoder");
             }
             "model" => {
-                self.ctl(*draw.pick(&["model surface_d3", "model --undo", "model surface_d5"]), tally);
+                let change = draw.pick(&["model surface_d3", "model --undo", "model surface_d5"]);
+                self.ctl(change, tally);
                 tally.fault("model");
             }
             "profile" => {
@@ -135,11 +139,7 @@ impl Target<'_> {
                 self.ctl("ack", tally);
                 tally.fault("acknowledge");
             }
-            "sighup" => {
-                if self.signal(Signal::HUP) {
-                    tally.fault("sighup");
-                }
-            }
+            "sighup" if self.signal(Signal::HUP) => tally.fault("sighup"),
             "replay" => {
                 self.any("replay last --logs logs --at -1s --json", &[0, 1, 2], tally);
                 tally.fault("replay of the run in progress");
@@ -264,21 +264,8 @@ impl Target<'_> {
             return;
         };
         for _ in 0..draw.below(12) {
-            terminal.press(*draw.pick(&[
-                &b"\t"[..],
-                b"1",
-                b"5",
-                b"8",
-                b"9",
-                b"M",
-                b"?",
-                b"\x1b",
-                b"j",
-                b"[",
-                b"f",
-                b"\x1b[A",
-                b":",
-            ]));
+            let keys = draw.pick(&KEYS);
+            terminal.press(keys);
             if draw.one_in(4) {
                 terminal.resize(draw.between(1, 200) as u16, draw.between(1, 80) as u16);
             }
@@ -300,7 +287,7 @@ fn spins(draw: &mut Draw) -> (String, String) {
     let spin = *draw.pick(&["Prod", "Lab", "Shared"]);
     let text = format!(
         "(base: \"base\", summary: \"live\", spin: {spin}, spin_budgets: (lab_spin_us: {}, shared_sleep_us: {}), \
-         limits: (launch_deadline_us: 30000000, shot_deadline_us: 60000000, late_us: {}), input: (rate: Max))",
+         limits: (launch_deadline_us: 30000000, shot_deadline_us: 60000000, late_us: {}), input: (rate: Max), placement: (overflow: (deadline_ms: 60000)))",
         draw.below(300),
         draw.between(1, 2_000),
         draw.between(1, 50_000)

@@ -13,7 +13,7 @@
 //! | ingress | a shot is accepted if | it is lost if |
 //! |---|---|---|
 //! | standard input, file | the input ended by itself: all; else the report counts it as submitted | `--answers` has no line for it |
-//! | UDP, Unix socket | its answer, or a 257 for its repetition, came back | its sender lives on and gets no answer |
+//! | UDP, Unix socket | its answer came back | its sender sends it again and again, and gets no answer |
 //! | shared memory | its client wrote it | the client ends without an answer to it |
 //!
 //! An answer with an error code is an answer. A shot whose engine was killed by signal 9 is not lost:

@@ -72,6 +72,8 @@ pub fn draw(draw: &mut Draw, kind: Kind) -> Profile {
             draw.between(5, 500)
         ),
     );
+    // A stopped engine is not to refuse what waited for it.
+    put("placement", "(overflow: (deadline_ms: 60000))".into());
     put("input", format!("(streams: {streams})"));
     let may_err = kind == Kind::Any && draw.one_in(5);
     if may_err {

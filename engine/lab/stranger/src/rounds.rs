@@ -50,7 +50,9 @@ pub enum Kind {
     Console,
 }
 
-const KINDS: [Kind; 12] = [
+const KINDS: [Kind; 14] = [
+    Kind::Burst,
+    Kind::Burst,
     Kind::Burst,
     Kind::Burst,
     Kind::Burst,

@@ -5,7 +5,7 @@ use crate::draw::Draw;
 use crate::engine::PATIENCE;
 use crate::tally::Tally;
 use crate::terminal::Terminal;
-use crate::world::{Hang, World, wait};
+use crate::world::{Hang, World, read, wait};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::sync::atomic::Ordering;
@@ -50,7 +50,8 @@ fn once(world: &World, draw: &mut Draw, tally: &mut Tally) {
         draw.between(100, 20_000)
     );
     // A loaded machine is not to miss a deadline.
-    let calm = "(base: \"lab\", summary: \"calm\", limits: (launch_deadline_us: 30000000, shot_deadline_us: 60000000))";
+    let calm = "(base: \"lab\", summary: \"calm\", limits: (launch_deadline_us: 30000000, shot_deadline_us: 60000000), \
+                placement: (overflow: (deadline_ms: 60000)))";
     if let Err(error) = world.write("profiles/console.ron", calm) {
         return tally.violation("the round's files cannot be made", error.to_string());
     }
@@ -73,7 +74,10 @@ fn once(world: &World, draw: &mut Draw, tally: &mut Tally) {
                 let bytes: Vec<u8> = draw.bytes(count).into_iter().map(|byte| 0x20 | byte & 0x0f).collect();
                 terminal.press(&bytes);
             }
-            _ => drop(terminal.press(*draw.pick(&KEYS))),
+            _ => {
+                let keys = draw.pick(&KEYS);
+                terminal.press(keys);
+            }
         }
         thread::sleep(Duration::from_millis(draw.below(20)));
     }
@@ -115,7 +119,9 @@ fn once(world: &World, draw: &mut Draw, tally: &mut Tally) {
         }
         Ok(status) => {
             if ending != "sigkill" && !status.code().is_some_and(|code| statuses.contains(&code)) {
-                tally.violation(format!("console ended by {ending}: {status}, expected {statuses:?}"), json!(words));
+                let report = reports(world);
+                let evidence = json!({ "command": words, "reports": report });
+                tally.violation(format!("console ended by {ending}: {status}, expected {statuses:?}"), evidence);
             }
             look(world, if ending == "sigkill" { Ends::Killed } else { Ends::Orderly }, tally);
             if ending == "sigkill" {
@@ -125,4 +131,16 @@ fn once(world: &World, draw: &mut Draw, tally: &mut Tally) {
         }
     }
     drop(terminal);
+}
+
+/// What the runs' reports say of their ends.
+fn reports(world: &World) -> Vec<serde_json::Value> {
+    let runs = std::fs::read_dir(world.path("logs")).into_iter().flatten().flatten();
+    let reports = runs.filter_map(|run| serde_json::from_str(&read(&run.path().join("report.json"))).ok());
+    let brief = |report: serde_json::Value| {
+        let alarms = report["alarms"].as_array().into_iter().flatten();
+        let unsound: Vec<_> = alarms.filter(|alarm| alarm["unsound"] == true).map(|alarm| &alarm["what"]).collect();
+        json!({ "ended_by": report["ended_by"], "exit_status": report["exit_status"], "unsound": unsound })
+    };
+    reports.map(brief).collect()
 }

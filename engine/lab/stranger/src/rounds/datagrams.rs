@@ -23,9 +23,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const REPEAT: Duration = Duration::from_secs(2);
-/// Statuses beyond the engine's error codes: a repetition of an accepted shot; an older session.
-const DUPLICATE: u16 = 257;
-const STALE: u16 = 258;
 
 /// A datagram socket of either kind, connected to the engine's.
 enum Socket {
@@ -344,9 +341,6 @@ impl Client<'_> {
                     .unwrap_or(u64::MAX);
                 match status {
                     0 => ledger.answer(index, Answer::Exact(flips)),
-                    // The shot was accepted before; its answer is on its way or has come.
-                    DUPLICATE => {}
-                    STALE => tally.violation("a shot of the newest session is stale", format!("{:?}", reply(bytes))),
                     1..=255 => ledger.answer(index, Answer::Error),
                     _ => tally.violation("a valid shot was refused", format!("{:?}", reply(bytes))),
                 }

@@ -23,14 +23,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Growth of resident memory from a fifth of the shots to the last, kB: a byte for each of a million shots is 1,000.
-const GROWTH_KB_MAX: i64 = 16_384;
+const GROWTH_KB_MAX: i64 = 4_096;
 
 pub fn run(world: &World, models: &mut Models, draw: &mut Draw, tally: &mut Tally, is_burst: bool) {
     let kind = if is_burst { profile::Kind::Fast } else { profile::Kind::Any };
     let profile = profile::draw(draw, kind);
     let (model, name) = if is_burst { (&mut models.d3, "surface_d3") } else { models.draw(draw) };
     let count = match (is_burst, name) {
-        (true, _) => draw.between(200_000, 1_000_000),
+        (true, _) => draw.between(300_000, 2_000_000),
         (_, "surface_d3") => draw.between(1, 40_000),
         _ => draw.between(1, 3_000),
     };
