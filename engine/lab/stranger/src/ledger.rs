@@ -102,3 +102,30 @@ impl Ledger {
         (count, self.seen.iter().enumerate().filter(without).map(|(index, _)| index).take(5).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Answer, Ledger};
+
+    #[test]
+    fn wrong_repeated_missing_and_foreign_answers_are_noticed() {
+        // Right: not flipped, flipped, either, not flipped.
+        let mut ledger = Ledger::new(vec![1, 2, 3, 1]);
+        ledger.answer(0, Answer::Exact(false));
+        ledger.answer(1, Answer::Exact(false));
+        ledger.answer(2, Answer::Exact(true));
+        ledger.answer(2, Answer::Exact(true));
+        ledger.answer(4, Answer::Error);
+        assert_eq!((ledger.answered, ledger.wrong, ledger.duplicated, ledger.foreign), (3, 1, 1, 1));
+        assert_eq!(ledger.unanswered(), (1, vec![3]));
+        assert_eq!(ledger.first.as_deref(), Some("shot 1 has the wrong prediction false"));
+    }
+
+    #[test]
+    fn other_decoders_are_only_counted() {
+        let mut ledger = Ledger::new(vec![1, 1]);
+        ledger.answer(0, Answer::Other(true));
+        ledger.answer(1, Answer::Other(false));
+        assert_eq!((ledger.wrong, ledger.others, ledger.others_right), (0, 2, 1));
+    }
+}

@@ -25,8 +25,8 @@ pub enum Kind {
     Exact,
 }
 
-/// Draws one. No shot meets a deadline unless the profile says so: a loaded machine must not decide.
-pub fn draw(draw: &mut Draw, kind: Kind) -> Profile {
+/// Draws one for a bundled model. No shot misses a deadline unless the profile says so: a loaded machine must not decide.
+pub fn draw(draw: &mut Draw, kind: Kind, model: &str) -> Profile {
     let is_fast = kind == Kind::Fast;
     let base = *draw.pick(if is_fast { &["prod", "lab", "base"][..] } else { &["prod", "lab", "base", "shared"][..] });
     let mut fields = vec![format!("base: {base:?}"), "summary: \"drawn by the stranger\"".into()];
@@ -54,6 +54,8 @@ pub fn draw(draw: &mut Draw, kind: Kind) -> Profile {
         Kind::Exact => *draw.pick(&["Matching", "Lookup"]),
         _ => *draw.pick(&["Matching", "Matching", "Lookup", "UnionFind", "Correlated"]),
     };
+    // A table is for small models only.
+    let decoder = if decoder == "Lookup" && model != "surface_d3" { "Matching" } else { decoder };
     put("decoder", decoder.into());
     let device = match if is_fast { 0 } else { draw.below(4) } {
         0 => "Sim(latency: None)".into(),

@@ -89,8 +89,8 @@ impl Socket {
 }
 
 pub fn run(world: &World, models: &mut Models, draw: &mut Draw, tally: &mut Tally) {
-    let profile = profile::draw(draw, profile::Kind::Exact);
     let (model, name) = models.draw(draw);
+    let profile = profile::draw(draw, profile::Kind::Exact, name);
     let place = match Place::draw(world, draw) {
         Ok(place) => place,
         Err(error) => return tally.violation("no address", error.to_string()),

@@ -31,8 +31,8 @@ enum Client {
 }
 
 pub fn run(world: &World, models: &mut Models, draw: &mut Draw, tally: &mut Tally) {
-    let profile = profile::draw(draw, profile::Kind::Exact);
     let (model, name) = models.draw(draw);
+    let profile = profile::draw(draw, profile::Kind::Exact, name);
     if let Err(error) = world.write("profiles/drawn.ron", &profile.text) {
         return tally.violation("the round's files cannot be made", error.to_string());
     }

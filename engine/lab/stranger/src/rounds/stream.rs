@@ -27,8 +27,8 @@ const GROWTH_KB_MAX: i64 = 4_096;
 
 pub fn run(world: &World, models: &mut Models, draw: &mut Draw, tally: &mut Tally, is_burst: bool) {
     let kind = if is_burst { profile::Kind::Fast } else { profile::Kind::Any };
-    let profile = profile::draw(draw, kind);
     let (model, name) = if is_burst { (&mut models.d3, "surface_d3") } else { models.draw(draw) };
+    let profile = profile::draw(draw, kind, name);
     let count = match (is_burst, name) {
         (true, _) => draw.between(300_000, 2_000_000),
         (_, "surface_d3") => draw.between(1, 40_000),
