@@ -19,8 +19,8 @@ mod writer;
 
 use crate::effect::{ConsoleEnd, Effect};
 use crate::keymap::bound::Keymap;
-use crate::model::{Model, Mouse, View};
-use crate::msg::{ConsoleCost, Finished, Msg};
+use crate::model::{Leaving, Model, Mouse, View};
+use crate::msg::{self, ConsoleCost, Finished, Msg};
 use crate::settings::SettingsFile;
 use crate::source::Source;
 use crate::source::lookup::LookupContext;
@@ -32,6 +32,7 @@ use output::Meter;
 use pace::Pace;
 use pinwheel_engine::profile::OnHangup;
 use screen::Screen;
+use signal_hook::consts::{SIGINT, SIGTERM};
 use signals::Signals;
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal};
@@ -64,7 +65,7 @@ pub struct Options {
 }
 
 /// Result of the console.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Outcome {
     /// Why the console returned.
     pub end: ConsoleEnd,
@@ -74,6 +75,27 @@ pub struct Outcome {
     pub delivered: Delivered,
     /// Why the user's settings could not be saved, in one sentence.
     pub unsaved: Option<String>,
+    /// The end that the engine was draining for.
+    draining: Option<ConsoleEnd>,
+    signals: Signals,
+}
+
+impl Outcome {
+    /// After a lost terminal: the signal that has asked for an end, before or after the console's
+    /// last turn. The console's handlers stay until the outcome is dropped, so a caller that goes
+    /// on installs its own before it asks.
+    pub fn ending_signal(&self) -> Option<i32> {
+        let ends = |signal| match signal {
+            msg::Signal::Terminate => Some(SIGTERM),
+            msg::Signal::Interrupt => Some(SIGINT),
+            msg::Signal::Hangup | msg::Signal::Suspend => None,
+        };
+        match self.draining {
+            Some(ConsoleEnd::Terminated) => Some(SIGTERM),
+            Some(ConsoleEnd::Interrupted) => Some(SIGINT),
+            _ => std::iter::from_fn(|| self.signals.take()).take(signals::WATCHED.len()).find_map(ends),
+        }
+    }
 }
 
 /// Description of the terminal where [`can_show`] returns false.
@@ -147,7 +169,11 @@ pub fn run(source: &mut dyn Source, options: Options) -> Result<Outcome, TermErr
     let delivered = console.screen.close();
     // The terminal is restored first, so that a slow disk does not block the shell.
     let unsaved = options.settings.keep(&console.model).err();
-    Ok(Outcome { end, console_cost: cost, delivered, unsaved })
+    let draining = match console.model.leaving {
+        Leaving::Draining { end, .. } => Some(end),
+        Leaving::No => None,
+    };
+    Ok(Outcome { end, console_cost: cost, delivered, unsaved, draining, signals: console.signals })
 }
 
 /// A closed terminal returns one of these errors.
@@ -203,7 +229,9 @@ impl Console<'_> {
 
     /// One turn: signals, data if due, frame if due, then keys until something is due.
     fn turn(&mut self) -> io::Result<Option<ConsoleEnd>> {
-        for signal in self.signals.take() {
+        // One that comes again meanwhile is for the next turn.
+        for _ in 0..signals::WATCHED.len() {
+            let Some(signal) = self.signals.take() else { break };
             if let Some(end) = self.take(Msg::Signal(signal))? {
                 return Ok(Some(end));
             }

@@ -119,7 +119,9 @@ fn run_console(request: RunRequest, logs: &Path, args: &RunArgs, user_paths: &Us
         ConsoleEnd::HungUp => {
             reader = Reader::Gone;
             let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
-            watch(&mut runs, &|on_hangup| asked_for(&signals, on_hangup), &mut |_| (), &mut pause)
+            // The console's handlers are there until now: a signal between the two is theirs.
+            let earlier = shown.ending_signal();
+            watch(&mut runs, &|on_hangup| earlier.or_else(|| asked_for(&signals, on_hangup)), &mut |_| (), &mut pause)
         }
     };
     Ok(end(runs, signal, serde_json::to_value(shown.console_cost).ok(), reader))

@@ -28,9 +28,7 @@ impl Signals {
     /// # Errors
     /// When the system refuses a handler.
     pub fn install() -> io::Result<Signals> {
-        let signals = Signals::install_ending()?;
-        signals.drain_from_now();
-        Ok(signals)
+        Signals::register(AtomicBool::default)
     }
 
     /// Installs the handlers; until [`Signals::drain_from_now`] the first signal ends the program
@@ -39,9 +37,14 @@ impl Signals {
     /// # Errors
     /// When the system refuses a handler.
     pub fn install_ending() -> io::Result<Signals> {
+        Signals::register(|| AtomicBool::new(true))
+    }
+
+    /// `ends_at_once`: whether the first signal does, from its registration on.
+    fn register(ends_at_once: fn() -> AtomicBool) -> io::Result<Signals> {
         let mut signals = Signals::default();
         let mut end_on = |signal: i32| -> io::Result<()> {
-            let ends_at_once = Arc::new(AtomicBool::new(true));
+            let ends_at_once = Arc::new(ends_at_once());
             // The order matters: a second signal sees the flag that the first has set.
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&ends_at_once))?;
             flag::register(signal, Arc::clone(&ends_at_once))?;

@@ -55,6 +55,23 @@ fn a_lost_terminal_leaves_the_engine_running_until_sigterm() {
 }
 
 #[test]
+fn sigterm_that_comes_with_the_loss_of_the_terminal_ends_the_run() {
+    let _one = engine();
+    let world = World::new();
+    world.put("profiles/loose.ron", calm_lab_with(&[("spin: Lab", "spin: Shared")]));
+    let words = "run --rate 2000 --logs logs --profiles profiles --profile loose";
+    let mut terminal = Terminal::start(&world, words, (80, 24), &[]);
+    terminal.see_live();
+    // While it is stopped both become pending, so that it receives them at once.
+    terminal.signal(Signal::STOP);
+    terminal.hang_up();
+    terminal.signal(Signal::TERM);
+    terminal.signal(Signal::CONT);
+    assert_eq!(terminal.end_unread(), 143);
+    assert_eq!(world.report("logs")["ended_by"], "sigterm");
+}
+
+#[test]
 fn a_lost_terminal_drains_where_the_profile_says_so() {
     let _one = engine();
     let world = World::new();

@@ -13,7 +13,7 @@ pub const SILOS_MAX: u32 = 64;
 pub enum Silos {
     /// One for each NUMA node or GPU: the plan decides, once, at the start.
     Auto,
-    /// This many.
+    /// This many: written as the number alone, `silos: 2`.
     Count(u32),
 }
 

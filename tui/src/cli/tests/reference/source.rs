@@ -68,7 +68,7 @@ impl Items {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_str().unwrap();
-            if path.is_dir() && !["tests", "benches", "target", "docs", "fuzz"].contains(&name) {
+            if path.is_dir() && !["tests", "benches", "target", "docs", "fuzz", "stranger"].contains(&name) {
                 self.walk(&path);
             } else if name.ends_with(".rs") {
                 self.take(&path.display().to_string(), &std::fs::read_to_string(&path).unwrap());
