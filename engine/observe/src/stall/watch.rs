@@ -464,3 +464,6 @@ impl Watchdog {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod limits;
