@@ -164,6 +164,28 @@ fn a_thread_stood_still_if_it_was_silent_for_half_of_the_time_or_notes_such_a_ga
 }
 
 #[test]
+fn a_stack_ends_behind_the_last_word_that_its_thread_has_named() {
+    let mut world = world(Vec::new());
+    board::set(&world.board.thread(1).stack_anchor, 0x7000_0000);
+    world.run(MS, [true, true]);
+    assert_eq!(world.dog.threads.iter().map(|thread| thread.stack_top).collect::<Vec<_>>(), [0, 0x7000_0008]);
+}
+
+#[test]
+fn a_thread_that_has_not_started_builds_its_roles_in_init_and_warms_them_in_warm_up() {
+    let mut world = opened();
+    let mut role = |phase: Phase, state: u64| {
+        world.dog.phase = phase;
+        board::set(&world.board.thread(0).state, state);
+        let (then, at) = (base(500, 0, 0, 0), now(&world));
+        world.dog.observe(0, &then, &then, at, at).role
+    };
+    assert_eq!(role(Phase::Init, 0), Some("building its roles"));
+    assert_eq!(role(Phase::Warmup, 0), Some("warming its roles"));
+    assert_eq!([role(Phase::Warmup, 1), role(Phase::Live, 0)], [None, None]);
+}
+
+#[test]
 fn a_gap_that_an_alarm_of_silence_covers_is_not_told_again() {
     let mut world = world(Vec::new());
     world.run(300 * MS, [true, true]);
