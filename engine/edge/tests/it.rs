@@ -13,6 +13,8 @@ mod rings;
 mod slots;
 #[path = "it/stress.rs"]
 mod stress;
+#[path = "it/words.rs"]
+mod words;
 #[path = "it/workers.rs"]
 mod workers;
 

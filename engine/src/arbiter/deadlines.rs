@@ -288,6 +288,49 @@ mod tests {
     }
 
     #[test]
+    fn a_moment_is_in_microseconds_since_the_start() {
+        let base = Timebase { start: Ticks(5_000), ..BASE };
+        assert_eq!(base.moment(Ticks(12_999)), Moment::from_micros(7));
+        assert_eq!(base.after_us(Ticks(1), 3), Ticks(3_001));
+    }
+
+    #[test]
+    fn visits_come_evenly_over_a_round_at_most_256_at_once_and_after_a_stall_one_round_more() {
+        let due = |deadlines: &mut Deadlines, us: u64| {
+            let visits: Vec<u32> = (0..6).map(|_| deadlines.visits_due(at_us(us))).collect();
+            visits.into_iter().filter(|visits| *visits > 0).collect::<Vec<_>>()
+        };
+        let mut few = Deadlines::new(BASE, 8);
+        assert!(due(&mut few, 12_499).is_empty());
+        assert_eq!(due(&mut few, 12_500), [1], "a round takes 100 ms at least");
+        assert_eq!(due(&mut few, 100_000), [7]);
+        assert!(due(&mut few, 50_000).is_empty(), "time does not go back");
+        assert_eq!(due(&mut few, 112_500), [1]);
+        let mut many = Deadlines::new(BASE, 1_000);
+        assert_eq!(due(&mut many, 100_000), [256, 256, 256, 232]);
+        assert_eq!(due(&mut many, 1_100_000), [256, 256, 256, 256, 232], "not ten rounds");
+        let mut more = Deadlines::new(BASE, 100_000);
+        assert_eq!((due(&mut more, 3), due(&mut more, 4)), (vec![], vec![1]), "4 us a page");
+        let mut most = Deadlines::new(BASE, 1 << 22);
+        assert_eq!(due(&mut most, 10), [10], "and a round takes no longer than a sweep");
+    }
+
+    #[test]
+    fn a_round_visits_each_page_once_in_turn_and_counts_their_states() {
+        let table = PageTable::new(ME, 3, Limits::SEED, |page| Silo::new(u8::from(page == 1)));
+        table.begin_write(2).unwrap().commit(BASE.moment(at_us(1)));
+        let mut deadlines = Deadlines::new(BASE, 3);
+        for _ in 0..2 {
+            let visits = [0; 3].map(|_| deadlines.visit(|page| table.word(page)));
+            assert_eq!(visits.map(|visit| visit.page), [0, 1, 2]);
+            assert_eq!([visits[0].round, visits[1].round], [None, None]);
+            let of = |state: State| visits[2].round.unwrap()[state as usize];
+            assert_eq!([of(State::Idle), of(State::NotOwner), of(State::LocalHot)], [1, 1, 1]);
+            assert_eq!(visits[2].round.unwrap().iter().sum::<u32>(), 3);
+        }
+    }
+
+    #[test]
     fn leases_beyond_the_timers_leave_room_for_transfers() {
         let mut deadlines = Deadlines::new(BASE, 1);
         for _ in 0..LEASE_TIMERS + 10 {

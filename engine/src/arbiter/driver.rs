@@ -126,8 +126,9 @@ pub fn page_of(table: &PageTable, gva: Gva) -> Result<u32, AskError> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{AskError, Asked, Gva, PAGE_BYTES, Released, release_ownership, request_ownership};
-    use crate::arbiter::page::{Hint, How, Limits, Moment, PageTable, Response, Signals, Silo, WriteBuffer};
+    use super::{AskError, Asked, Gva, PAGE_BYTES, Released, Want, release_ownership, request_ownership};
+    use crate::arbiter::page::WriteBuffer;
+    use crate::arbiter::page::{Authority, Hint, How, Limits, Moment, PageTable, Request, Response, Signals, Silo};
     use crate::arbiter::protocol::{Change, Message, receive};
     use crate::arbiter::retry::BackOff;
 
@@ -157,6 +158,26 @@ mod tests {
         let again = receive(&asks, page, (to, &granted.reply.unwrap()), DRAINED, NOW, || bytes = 0);
         assert_eq!((again.reply, bytes), (arrived.reply, 7), "a repeated grant changes nothing");
         assert!(matches!(arrived.reply, Some(Message::Ack(_))));
+    }
+
+    #[test]
+    fn a_request_says_who_asks_for_what_and_how_often_it_was_refused() {
+        let table = PageTable::new(Silo::new(0), 2, Limits::SEED, |_| Silo::new(1));
+        let mut back_off = BackOff::new(1);
+        let _ = (back_off.next(Response::Busy, NOW), back_off.next(Response::Busy, NOW));
+        let want = Want { hint: Hint::Lease, ttl_us: 40, authority: Authority::Operator };
+        let asked = request_ownership(&table, Gva(2 * PAGE_BYTES - 1), want, &back_off, DRAINED, NOW).unwrap();
+        let epoch = table.word(1).epoch();
+        let request = Request {
+            from: Silo::new(0),
+            epoch,
+            hint: Hint::Lease,
+            ttl_us: 40,
+            refusals: 2,
+            authority: want.authority,
+        };
+        assert_eq!(asked, Asked::Send { to: Silo::new(1), page: 1, message: Message::Request(request) });
+        assert_eq!(Want::from((Hint::Lock, 7)), Want { hint: Hint::Lock, ttl_us: 7, authority: Authority::Port });
     }
 
     #[test]

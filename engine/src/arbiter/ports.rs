@@ -157,6 +157,37 @@ mod tests {
     }
 
     #[test]
+    fn of_equal_ports_the_lower_comes_first_and_of_one_ports_requests_the_one_refused_most() {
+        let mut ports = Ports::new(|_| 3);
+        let mut frame = |offers: &[(u8, u8)]| {
+            for (port, refusals) in offers {
+                ports.offer(0, Request { refusals: *refusals, ..request(*port, Epoch::default()) }).unwrap();
+            }
+            assert_eq!(ports.offers(), offers.len());
+            let mut decided = None;
+            ports.decide(
+                |_, request| {
+                    decided = Some((request.from.number(), request.refusals));
+                    Response::Busy
+                },
+                |_, _, _| (),
+            );
+            assert_eq!(ports.offers(), 0);
+            decided.unwrap()
+        };
+        assert_eq!(frame(&[(2, 9), (1, 0)]), (1, 0));
+        // Both have been refused once. What is decided carries the greater of its own refusals and its port's.
+        assert_eq!(frame(&[(1, 0), (1, 5)]), (1, 5));
+        assert_eq!(frame(&[(1, 0)]), (1, 3));
+        assert_eq!(ports.age(Silo::new(1)), 4);
+        for _ in 0..300 {
+            ports.offer(0, request(7, Epoch::default())).unwrap();
+            ports.decide(|_, _| Response::Busy, |_, _, _| ());
+        }
+        assert_eq!(ports.age(Silo::new(7)), u8::MAX);
+    }
+
+    #[test]
     fn a_full_frame_gives_the_request_back() {
         let mut ports = Ports::new(|_| 0);
         let request = request(1, Epoch::default());

@@ -183,6 +183,7 @@ mod tests {
     #[test]
     fn an_endpoint_reaches_each_silo_and_its_own() {
         let mut endpoints = endpoints(3);
+        assert!(endpoints.iter().all(|(feed, arbiter)| (feed.silos(), arbiter.silos()) == (3, 3)));
         for from in 0..3 {
             for to in 0..3 {
                 let number = (from * 3 + to) as u32;

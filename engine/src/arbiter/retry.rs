@@ -127,6 +127,17 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_is_between_half_and_all_of_a_span_that_doubles_up_to_its_limit() {
+        for seed in 0..100 {
+            let mut back_off = BackOff::new(seed);
+            for span_us in [2, 4, 8, 16, 32, 64, 128, 256, 256, 256, 256] {
+                let Next::At(when) = back_off.next(Response::Busy, NOW) else { panic!("not at once") };
+                assert!((span_us / 2..=span_us).contains(&when.left_us(NOW)), "{when:?}, span {span_us} us");
+            }
+        }
+    }
+
+    #[test]
     fn a_lease_is_waited_for_and_a_lock_asks_again_at_once() {
         let mut back_off = BackOff::new(1);
         assert_eq!(back_off.next(Response::LeaseActive { left_us: 77 }, NOW), Next::At(NOW.plus(77)));

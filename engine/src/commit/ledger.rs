@@ -130,9 +130,21 @@ mod tests {
     }
 
     #[test]
+    #[should_panic(expected = "another silo has answered too")]
+    fn a_stream_that_returns_has_no_answers_here_beyond_those_of_the_other_silo() {
+        let mut ledger = Ledger::new(1, 128);
+        assert_eq!(ledger.enter(0, 100), Outcome::OutOfOrder);
+        ledger.resume(0, 50);
+    }
+
+    #[test]
     fn a_number_beyond_the_window_is_refused() {
         let mut ledger = Ledger::new(1, 64);
         assert_eq!(ledger.enter(0, 64), Outcome::Duplicate);
         assert_eq!(ledger.enter(0, 63), Outcome::OutOfOrder);
+        assert_eq!(ledger.enter(0, 0), Outcome::InOrder);
+        assert_eq!((ledger.enter(0, 65), ledger.enter(0, 64)), (Outcome::Duplicate, Outcome::OutOfOrder));
+        let mut odd = Ledger::new(1, 65);
+        assert_eq!((odd.enter(0, 128), odd.enter(0, 127)), (Outcome::Duplicate, Outcome::OutOfOrder), "a power of two");
     }
 }

@@ -235,6 +235,7 @@ impl ReorderBuffer {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
     use super::{Held, ReorderBuffer};
     use std::collections::BTreeMap;
 
@@ -276,6 +277,54 @@ mod tests {
             }
         }
         assert!((0..streams).all(|stream| reorder.next(stream) > 1_000));
+    }
+
+    /// What `misuse` says of itself after a reorder buffer with number 0 of stream 0 taken in and kept.
+    fn refused(misuse: impl FnOnce(&mut ReorderBuffer)) -> String {
+        let mut reorder = ReorderBuffer::new(2, 8, 10);
+        reorder.take(0, 0);
+        reorder.keep(0, 0, 5);
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| misuse(&mut reorder))).unwrap_err();
+        caught.downcast_ref::<String>().cloned().unwrap_or_default()
+    }
+
+    #[test]
+    fn a_number_comes_once_has_one_result_and_is_taken_in_before_it() {
+        assert_eq!(refused(|reorder| reorder.take(0, 0)), "stream 0: 0 came twice");
+        assert_eq!(refused(|reorder| reorder.keep(0, 0, 6)), "stream 0: 0 has two results");
+        assert_eq!(refused(|reorder| reorder.keep(0, 1, 6)), "stream 0: 1 was not taken in");
+        assert_eq!(refused(|reorder| (reorder.pass(0), reorder.keep(0, 0, 6)).1), "stream 0: 0 is committed");
+    }
+
+    #[test]
+    fn a_stream_resumes_where_no_entry_of_it_waits_and_never_goes_back() {
+        let waits = "stream 0: an entry waits at a silo that does not serve it";
+        assert_eq!(refused(|reorder| reorder.resume(0, 9)), waits);
+        let ahead = "stream 1: an entry waits at a silo that does not serve it";
+        assert_eq!(refused(|reorder| (reorder.take(1, 0), reorder.resume(1, 3)).1), ahead);
+        let passed = "stream 0: this silo has passed 1, the other silo only 0";
+        assert_eq!(refused(|reorder| (reorder.pass(0), reorder.resume(0, 0)).1), passed);
+        let mut reorder = ReorderBuffer::new(1, 8, 10);
+        reorder.resume(0, 5);
+        assert_eq!((reorder.next(0), reorder.is_known(0, 4), reorder.is_known(0, 5)), (5, true, false));
+    }
+
+    #[test]
+    fn the_table_has_eight_entries_a_slot_or_four_a_job_and_is_crowded_from_a_quarter_on() {
+        assert_eq!(ReorderBuffer::new(1, 8, 10).reach(), 64);
+        assert_eq!(ReorderBuffer::new(1, 8, 17).reach(), 128);
+        let mut reorder = ReorderBuffer::new(1, 8, 10);
+        for ahead in 1..=16 {
+            assert!(!reorder.is_crowded(), "{ahead}");
+            reorder.take(0, ahead);
+        }
+        assert!(reorder.is_crowded());
+        for ahead in 17..=48 {
+            reorder.take(0, ahead);
+        }
+        assert_eq!(reorder.count(), 48);
+        let full = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| reorder.take(0, 49)));
+        assert!(full.is_err(), "three quarters are the most");
     }
 
     #[test]

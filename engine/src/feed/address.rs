@@ -118,7 +118,7 @@ pub struct OpenError {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Network, SourceAddress};
+    use super::{Network, SourceAddress, is_name};
 
     #[test]
     fn addresses_print_as_they_parse() {
@@ -133,12 +133,21 @@ mod tests {
     }
 
     #[test]
+    fn a_region_has_a_name_of_one_to_32_plain_characters() {
+        assert!(is_name("a") && is_name("A-z_09") && is_name(&"x".repeat(32)));
+        assert!(!is_name("") && !is_name(&"x".repeat(33)) && !is_name("a.b") && !is_name("é"));
+    }
+
+    #[test]
     fn networks_contain_addresses_with_their_prefix() {
         for (network, inside, outside) in [
             ("10.0.0.7", "10.0.0.7", "10.0.0.8"),
             ("10.0.0.0/24", "10.0.0.255", "10.0.1.0"),
             ("10.0.0.0/24", "::ffff:10.0.0.1", "::1"),
+            ("10.0.0.128/25", "10.0.0.255", "10.0.0.127"),
             ("fe80::/10", "fe80::1", "10.0.0.1"),
+            ("fe80::/10", "febf::1", "fec0::1"),
+            ("::1", "::1", "::2"),
             ("0.0.0.0/0", "255.255.255.255", "::1"),
         ] {
             let network = Network::parse(network).unwrap();

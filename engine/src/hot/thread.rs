@@ -207,7 +207,7 @@ fn publish_panic(shared: &Shared, index: usize) {
 fn place(shared: &Shared, index: usize, placing: &Placing) -> Option<String> {
     let block = shared.board.thread(index);
     board::set(&block.tid, u64::from(pin::thread_id()));
-    board::set(&block.stack_anchor, std::ptr::from_ref(&block).addr() as u64);
+    board::set(&block.stack_anchor, crate::stall::stack::last_stack_word().unwrap_or(0));
     pin::end_sleeps_on_time();
     match placing.core {
         Some(core) => match pin::pin_current_thread(core) {

@@ -25,6 +25,7 @@ mod control;
 mod confidence;
 mod counters;
 mod deaths;
+mod dependencies;
 mod drift;
 mod decoders;
 mod endings;

@@ -157,6 +157,7 @@ fn the_slowest_reader_gates_the_writer_and_refusals_are_counted() {
     assert_eq!(tx.write_slice(&[1, 2, 3]), 3);
     assert_eq!(readers[0].drain(BATCH, |_| ()), 3);
     assert_eq!((tx.lag(0), tx.lag(1), readers[1].lag()), (Some(0), Some(3), 3));
+    assert_eq!((tx.capacity(), tx.readers()), (4, 2));
     assert_eq!(tx.write_slice(&[4, 5, 6]), 1);
     assert_eq!(tx.try_write(5), Err(Full(5)));
     assert_eq!((tx.refused(), tx.written()), (3, 4));

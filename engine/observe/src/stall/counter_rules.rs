@@ -488,3 +488,6 @@ fn streams(board: &Board, found: &mut Vec<Condition>) {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod conditions;

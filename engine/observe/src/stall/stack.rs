@@ -17,7 +17,7 @@ mod sample;
 mod sample;
 mod unwind;
 
-pub use sample::Sampler;
+pub use sample::{Sampler, last_stack_word};
 pub use unwind::{Maps, Symbols};
 
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -427,3 +427,6 @@ fn below(seen: &Observations) -> Option<Explanation> {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod limits;

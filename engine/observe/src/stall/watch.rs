@@ -31,7 +31,7 @@ use super::alarm_table::{AlarmRequest, AlarmTable, Raised};
 use super::counter_rules::{CounterRules, RecentStall};
 use super::notify::AlarmNotifier;
 use super::offline::{CoreAvailability, CoreChange};
-use super::stack::{Maps, Sampler, Symbolizer};
+use super::stack::{Sampler, Symbolizer};
 use super::switches::Switches;
 use super::verdict::{Cause, Verdict};
 use crate::board::alarms::{AlarmState, Confidence, Site};
@@ -264,7 +264,6 @@ impl Watchdog {
             return;
         }
         self.accounts = Accounts::open(Owner::Own, &tids);
-        let maps = Maps::own().unwrap_or_default();
         let met = |index: usize| {
             let block = board.thread(index);
             let core = board::get(&block.planned_core);
@@ -273,7 +272,10 @@ impl Watchdog {
                 tid: tids[index],
                 core: core.saturating_sub(1) as u32,
                 pinned: core > 0 && board::get(&block.pinned) != 0,
-                stack_top: maps.end_of(board::get(&block.stack_anchor)).unwrap_or(0),
+                stack_top: match board::get(&block.stack_anchor) {
+                    0 => 0,
+                    last => last + size_of::<u64>() as u64,
+                },
                 bases: VecDeque::new(),
                 suspicion: None,
                 episode: None,
@@ -464,3 +466,6 @@ impl Watchdog {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod limits;

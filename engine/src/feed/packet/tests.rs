@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "harness")]
 
 use super::{
-    Answered, Encoding, Malformed, Part, Position, Reply, Request, Welcome, encode_hello, reply, request, write_answer,
-    write_welcome,
+    Answered, Encoding, Malformed, Part, Position, Reply, Request, Status, Welcome, encode_hello, reply, request,
+    write_answer, write_welcome,
 };
 use proptest::prelude::{any, proptest};
 
@@ -71,6 +71,67 @@ fn every_invalid_byte_is_refused_with_its_reason() {
 }
 
 #[test]
+fn a_hello_has_no_bits_and_no_flags() {
+    let mut hello = Vec::new();
+    encode_hello(5, &mut hello);
+    hello.push(0);
+    assert_eq!(request(&hello), Err(Malformed::Length));
+    hello.truncate(48);
+    hello[6] = 1;
+    assert_eq!(request(&hello), Err(Malformed::Kind));
+}
+
+#[test]
+fn values_are_zero_or_one_in_bits_and_in_words() {
+    let taken =
+        |payload: &[u8], bits: u32, encoding: Encoding| request(&encoded(&a_part(payload, bits, encoding))).is_ok();
+    assert!(taken(&[0xff], 8, Encoding::Bits), "no padding");
+    assert!(taken(&[0xff, 0x01], 9, Encoding::Bits) && !taken(&[0xff, 0x02], 9, Encoding::Bits));
+    assert!(taken(&[1, 0, 0, 0], 1, Encoding::Int32));
+    for high in 1..4 {
+        let mut word = [1, 0, 0, 0];
+        word[high] = 1;
+        assert!(!taken(&word, 1, Encoding::Int32), "byte {high}");
+    }
+}
+
+#[test]
+fn a_whole_shot_is_one_last_part_from_the_first_bit_on() {
+    let whole = Part { round: 0, first_bit: 0, ..a_part(&[0xff, 0x01], 9, Encoding::Bits) };
+    assert!(whole.is_whole(9) && !whole.is_whole(10));
+    assert!(!Part { round: 1, ..whole }.is_whole(9));
+    assert!(!Part { first_bit: 1, ..whole }.is_whole(9));
+    assert!(!Part { position: Position::Inner, ..whole }.is_whole(9));
+}
+
+#[test]
+fn answers_with_observables_are_those_without_an_error_and_those_abstained_from() {
+    let decoded: Vec<u16> = (0..300).filter(|status| Status::is_decoded(*status)).collect();
+    assert_eq!(decoded, [0, Status::Abstained as u16]);
+}
+
+#[test]
+fn a_datagram_has_its_fields_where_its_table_says() {
+    let part = Part {
+        epoch: 0x0807_0605_0403_0201,
+        session: 0x1817_1615_1413_1211,
+        sequence: 0x2827_2625_2423_2221,
+        stream: 0x3433_3231,
+        round: 0x4443_4241,
+        first_bit: 0x5453_5251,
+        ..a_part(&[0xff, 0x01], 9, Encoding::Bits)
+    };
+    let bytes = encoded(&part);
+    assert_eq!(bytes[..8], *b"PWL1\x01\x01\x01\x00");
+    let fields = [1..9u8, 0x11..0x19, 0x21..0x29, 0x31..0x35, 0x41..0x45, 0x51..0x55, 9..10];
+    assert_eq!(bytes[8..45], fields.into_iter().flatten().collect::<Vec<u8>>());
+    assert_eq!(bytes[45..], [0, 0, 0, 0xff, 0x01]);
+    assert_eq!(encoded(&a_part(&[1, 0, 0, 0], 1, Encoding::Int32))[6], 3);
+    assert_eq!(encoded(&Part { position: Position::Inner, ..part })[6], 0);
+    assert_eq!(request(&bytes), Ok(Request::Shot(part)));
+}
+
+#[test]
 fn replies_decode_as_they_were_encoded() {
     let (mut out, flips) = ([0; 64], [0x0300_0000_0000_0001, 2]);
     let answer = Answered {
@@ -96,8 +157,12 @@ fn replies_decode_as_they_were_encoded() {
         encoding: Encoding::Int32,
         soft_bytes: 145,
     };
-    let bytes = write_welcome(&mut out, &welcome);
-    assert_eq!(reply(&out[..bytes]), Some(Reply::Welcome(welcome)));
+    for welcome in [welcome, Welcome { encoding: Encoding::Bits, ..welcome }] {
+        let bytes = write_welcome(&mut out, &welcome);
+        assert_eq!(reply(&out[..bytes]), Some(Reply::Welcome(welcome)));
+    }
+    out[5] = 1;
+    assert_eq!(reply(&out[..48]), None, "a shot is a sender's");
 }
 
 proptest! {

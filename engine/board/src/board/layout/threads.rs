@@ -195,7 +195,7 @@ blocks! {
         competitor_user: Text<4>,
         /// Gaps longer than this are recorded, ticks; 0: none (the watchdog).
         gap_limit_ticks: AtomicU64,
-        /// An address in its stack, from which the stack's end is found (of this process).
+        /// Address of the last word of its stack, in this process; 0 if the system does not tell.
         stack_anchor: AtomicU64,
         /// Gaps recorded.
         gaps_count: AtomicU64,

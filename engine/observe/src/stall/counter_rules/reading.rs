@@ -130,7 +130,7 @@ impl ThreadReading {
 }
 
 /// The counter that grows with a role's items.
-fn moved(board: &Board, kind: usize, silo: usize, index: usize) -> Option<u64> {
+pub(super) fn moved(board: &Board, kind: usize, silo: usize, index: usize) -> Option<u64> {
     let shape = board.shape();
     if silo >= shape.silos as usize {
         return None;

@@ -9,7 +9,7 @@ use crate::roles::RoleKind;
 use crate::stall::verdict::Cause;
 use crate::units::TickRate;
 
-const MS: u64 = 1_000_000;
+pub(super) const MS: u64 = 1_000_000;
 
 /// Two looks a window apart see `busy_ms` of harvest's thread in each 100 ms, and every answer
 /// late.
@@ -30,7 +30,7 @@ fn late(
     found.into_iter().find(|condition| condition.rule == RuleId::LateAnswers)
 }
 
-fn world() -> (CounterRules, Board) {
+pub(super) fn world() -> (CounterRules, Board) {
     let shape = Shape { threads: 1, silos: 1, slots: 8, workers: 1, decoders: 1, streams: 1 };
     let board = Board::create(shape, Place::Private).unwrap();
     board::set(&board.thread(0).roles_count, 1);
@@ -38,7 +38,7 @@ fn world() -> (CounterRules, Board) {
     (CounterRules::new(TickRate::NANOS, 1, None), board)
 }
 
-fn stall(took_ms: u64, ended_ms: u64) -> RecentStall {
+pub(super) fn stall(took_ms: u64, ended_ms: u64) -> RecentStall {
     let sentence = "hot-0 stood still: the hypervisor took its core".to_owned();
     let (took_ns, ended_ns) = (took_ms * MS, ended_ms * MS);
     RecentStall { cause: Cause::Steal, confidence: Confidence::Likely, sentence, took_ns, ended_ns }

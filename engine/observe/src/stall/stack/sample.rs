@@ -15,6 +15,10 @@
 //! The default action ignores it, so a late signal does no harm after the handler is removed.
 //! Hardly any program uses it.
 //!
+//! # Why a thread names the end of its stack itself
+//! The end of the mapping that holds the stack is no bound: the system joins mappings of the same rights, and what lies
+//! above the stack may be unmapped between the look at the mappings and the copy.
+//!
 //! # Why the request is claimed
 //! The request is withdrawn when the stall ends. If the handler has begun to copy, the watchdog
 //! must wait for it; if not, the handler must not begin. So both claim the word by one exchange.
@@ -130,6 +134,25 @@ impl Drop for Sampler {
     }
 }
 
+/// Address of the last word of the calling thread's stack; `None` if the system does not tell. Allocates.
+#[must_use]
+pub fn last_stack_word() -> Option<u64> {
+    // SAFETY: plain words, which the next call writes.
+    let mut attributes: libc::pthread_attr_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the calling thread's own handle, and room for its attributes.
+    if unsafe { libc::pthread_getattr_np(libc::pthread_self(), &raw mut attributes) } != 0 {
+        return None;
+    }
+    let (mut start, mut bytes) = (std::ptr::null_mut(), 0);
+    // SAFETY: the call above has made the attributes; they are read here and given back once.
+    let failed = unsafe {
+        let failed = libc::pthread_attr_getstack(&raw const attributes, &raw mut start, &raw mut bytes);
+        libc::pthread_attr_destroy(&raw mut attributes);
+        failed
+    };
+    (failed == 0).then(|| start.addr() as u64 + bytes as u64 - WORD)
+}
+
 /// The handler. Runs on the sampled thread, at any point of its program.
 extern "C" fn copy(_signal: i32, _info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: a system call without arguments.
@@ -151,9 +174,9 @@ extern "C" fn copy(_signal: i32, _info: *mut libc::siginfo_t, context: *mut libc
     let count = if sp.is_multiple_of(WORD) { room.min(STACK_WORDS as u64) } else { 0 };
     for at in 0..count {
         let from = std::ptr::with_exposed_provenance::<u64>((sp + at * WORD) as usize);
-        // SAFETY: `from` lies between this thread's stack pointer and the end of the mapping that
-        // holds its stack, both found for this very thread; aligned as checked. Nobody else writes
-        // there while the handler runs on it.
+        // SAFETY: `from` lies between this thread's stack pointer and the end of its stack, which the
+        // thread itself has named; aligned as checked. Nobody else writes there while the handler
+        // runs on it.
         set(&SLOT.words[at as usize], unsafe { std::ptr::read_volatile(from) });
     }
     set(&SLOT.count, count);
@@ -183,9 +206,10 @@ fn registers(_: &libc::ucontext_t) -> [u64; 4] {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
-    use super::Sampler;
+    use super::{STACK_WORDS, Sampler, WORD, last_stack_word};
     use crate::host::pin::thread_id;
     use crate::stall::stack::{Maps, Symbols};
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc::channel;
 
@@ -207,15 +231,27 @@ mod tests {
             let (sender, ids) = channel();
             let (is_there, stop) = (&is_there, &stop);
             scope.spawn(move || {
-                let anchor = 0u64;
-                sender.send((thread_id(), (&raw const anchor).addr() as u64)).unwrap();
+                sender.send((thread_id(), last_stack_word().unwrap())).unwrap();
                 spins_in_a_named_place(is_there, stop);
             });
-            let (tid, anchor) = ids.recv().unwrap();
+            let (tid, last) = ids.recv().unwrap();
             while !is_there.load(Ordering::Relaxed) {
                 std::thread::yield_now();
             }
-            let top = Maps::own().unwrap().end_of(anchor).unwrap();
+            let top = last + WORD;
+            let mapped = || Maps::own().unwrap().end_of(last).unwrap();
+            assert!(top <= mapped());
+            // The bound was once the end of the mapping. Memory above the stack that was unmapped before the copy then
+            // ended the process.
+            let above = std::ptr::with_exposed_provenance_mut(top as usize);
+            let (rights, bytes) = (ProtFlags::READ | ProtFlags::WRITE, STACK_WORDS * WORD as usize);
+            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE;
+            // SAFETY: takes only memory that is free; it is given back at once, and nobody has a reference to it.
+            if let Ok(follows) = unsafe { mmap_anonymous(above, bytes, rights, flags) } {
+                assert!(mapped() >= top);
+                // SAFETY: the memory that was taken above.
+                unsafe { munmap(follows, bytes) }.unwrap();
+            }
             assert!(!sampler.ask(u32::MAX >> 1, top), "no such thread");
             assert!(sampler.ask(tid, top) && !sampler.ask(tid, top), "one at a time");
             let sample = (0..100_000)
@@ -224,6 +260,8 @@ mod tests {
                     sampler.take()
                 })
                 .unwrap();
+            let words = ((top - sample.sp) / WORD).min(STACK_WORDS as u64);
+            assert_eq!(sample.words.len() as u64, words, "up to the end of the stack");
             assert!(sampler.take().is_none(), "once");
             stop.store(true, Ordering::Relaxed);
             let named = Symbols::own().name(&sample);

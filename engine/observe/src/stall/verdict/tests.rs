@@ -8,10 +8,10 @@ use crate::stall::account::{Pressure, ThreadAccount, ThreadDetail};
 use crate::stall::observe::{Observations, SignalState};
 use crate::stall::switches::Switched;
 
-const MS: u64 = 1_000_000;
+pub(super) const MS: u64 = 1_000_000;
 
 /// 20 ms in poll, looked at for 10 ms inside.
-fn stall() -> Observations {
+pub(super) fn stall() -> Observations {
     Observations {
         thread: "hot-0".into(),
         role: Some("poll"),

@@ -25,7 +25,7 @@ pub(super) struct Episode {
     is_inside: bool,
     look: Option<Scan>,
     seen: Observations,
-    is_rejudged: bool,
+    pub(super) is_rejudged: bool,
     pub(super) asked: SignalState,
     pub(super) culprit: Option<String>,
 }

@@ -69,7 +69,7 @@ impl Watchdog {
         }
     }
 
-    fn note_gap(&mut self, index: usize, gap: Gap, now: Ticks, actions: &mut dyn WatchdogActions) {
+    pub(super) fn note_gap(&mut self, index: usize, gap: Gap, now: Ticks, actions: &mut dyn WatchdogActions) {
         // An alarm of this thread already covers this gap.
         let (board, site) = (Arc::clone(&self.config.board), Site::Thread(index as u32));
         let end = gap.start.plus(gap.length);

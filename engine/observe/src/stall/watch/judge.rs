@@ -173,7 +173,13 @@ impl Watchdog {
     /// TLB shootdowns go to the cores that use an address space. If no other thread ran on the
     /// core, they are caused by this process. Otherwise another process may cause them, unless this
     /// process has faulted in memory that it unmapped.
-    fn interrupted(&self, thread: &Thread, site: Site, then: &Baseline, now: &Baseline) -> Option<Condition> {
+    pub(super) fn interrupted(
+        &self,
+        thread: &Thread,
+        site: Site,
+        then: &Baseline,
+        now: &Baseline,
+    ) -> Option<Condition> {
         let span_ns = now.1.at_ns.saturating_sub(then.1.at_ns).max(1);
         let (old, new) = (then.1.interrupts?, now.1.interrupts?);
         let count = new.shootdowns.saturating_sub(old.shootdowns);
@@ -204,7 +210,7 @@ impl Watchdog {
     }
 }
 
-fn waits(thread: &Thread, site: Site, then: &Baseline, now: &Baseline) -> Option<Condition> {
+pub(super) fn waits(thread: &Thread, site: Site, then: &Baseline, now: &Baseline) -> Option<Condition> {
     let mut seen = Observations { thread: thread.name.clone(), ..Observations::default() };
     seen.between(&then.0, &now.0);
     seen.on_core(&then.1, &now.1);

@@ -15,11 +15,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 
-const MS: u64 = 1_000_000;
+pub(super) const MS: u64 = 1_000_000;
 const TICK_NS: u64 = 1_500_000;
 
 #[derive(Default)]
-struct Done {
+pub(super) struct Done {
     actions: Vec<AlarmAction>,
     /// Threads and the cores that they were pinned to.
     pinned: Vec<(u32, u32)>,
@@ -42,18 +42,18 @@ impl WatchdogActions for Done {
     }
 }
 
-struct World {
-    nanos: Arc<AtomicU64>,
-    board: Arc<Board>,
+pub(super) struct World {
+    pub(super) nanos: Arc<AtomicU64>,
+    pub(super) board: Arc<Board>,
     clock: Clock,
-    dog: Watchdog,
-    done: Done,
+    pub(super) dog: Watchdog,
+    pub(super) done: Done,
     /// The machine's files.
     root: TempDir,
 }
 
 /// Two threads that run in Live, limit 10 ms.
-fn world(rules: Vec<AlarmRule>) -> World {
+pub(super) fn world(rules: Vec<AlarmRule>) -> World {
     let nanos = Arc::new(AtomicU64::new(1_000 * MS));
     let clock = Clock::virtual_time(Arc::clone(&nanos));
     let shape = Shape { threads: 2, silos: 1, slots: 8, workers: 2, decoders: 1, streams: 1 };
@@ -74,7 +74,7 @@ fn world(rules: Vec<AlarmRule>) -> World {
 
 impl World {
     /// Ticks for `span_ns`; threads for which `beats` says so run on.
-    fn run(&mut self, span_ns: u64, beats: [bool; 2]) {
+    pub(super) fn run(&mut self, span_ns: u64, beats: [bool; 2]) {
         for _ in 0..span_ns.div_ceil(TICK_NS) {
             let now = self.nanos.fetch_add(TICK_NS, Ordering::Relaxed) + TICK_NS;
             for (index, beats) in beats.into_iter().enumerate() {
@@ -88,11 +88,11 @@ impl World {
         }
     }
 
-    fn alarms(&self) -> Vec<AlarmView> {
+    pub(super) fn alarms(&self) -> Vec<AlarmView> {
         self.board.alarm_views(&self.clock)
     }
 
-    fn alarm(&self, rule: RuleId, site: Site) -> Option<AlarmView> {
+    pub(super) fn alarm(&self, rule: RuleId, site: Site) -> Option<AlarmView> {
         self.alarms().into_iter().find(|alarm| alarm.rule == rule.name() && alarm.site == site)
     }
 }

@@ -1,0 +1,501 @@
+//! Each condition from its counters: value, count, cause and sentence, and the counters that give none.
+#![allow(clippy::unwrap_used, reason = "harness")]
+
+use super::tests::{MS, stall, world};
+use super::{Condition, CounterRules, FREE_MIB, WINDOW, reading};
+use crate::board::alarms::{Confidence, Site};
+use crate::board::{self, Board, Place, Shape};
+use crate::profile::RuleId;
+use crate::roles::{RoleKind, ThreadState};
+use crate::stall::verdict::Cause;
+use crate::streams::{HealthVerdict, SourceKind};
+use crate::units::TickRate;
+use pinwheel_edge::slot::word::ErrorCode;
+
+const SILO: Site = Site::Silo(0, 0);
+const SECOND: u64 = 1_000 * MS;
+
+/// Looks every 100 ms at a board that `change` moves before each; what the last of them finds of `rule`.
+fn after(looks: u64, rule: RuleId, change: impl Fn(&Board, u64)) -> Vec<Condition> {
+    let (mut rules, board) = world();
+    board.thread(0).name.write("hot-0");
+    let mut found = Vec::new();
+    for look in 0..looks {
+        change(&board, look);
+        found = rules.look(&board, look * 100 * MS, None);
+    }
+    found.retain(|condition| condition.rule == rule);
+    found
+}
+
+/// The only condition of `rule` when `change` has been made between two looks.
+fn one(rule: RuleId, change: impl Fn(&Board)) -> Condition {
+    let found = after(2, rule, |board, look| {
+        if look == 1 {
+            change(board)
+        }
+    });
+    let [condition] = <[Condition; 1]>::try_from(found).unwrap();
+    condition
+}
+
+fn none(rule: RuleId, change: impl Fn(&Board)) {
+    assert_eq!(
+        after(2, rule, |board, look| if look == 1 {
+            change(board)
+        }),
+        [],
+        "{rule:?}"
+    );
+}
+
+#[test]
+fn late_answers_are_a_share_of_twenty_answers_or_more() {
+    let answers = |answered: u64, late: u64| {
+        move |board: &Board| {
+            board::add(&board.harvest(0).answered, answered);
+            board::add(&board.harvest(0).late, late);
+        }
+    };
+    let found = one(RuleId::LateAnswers, answers(20, 5));
+    assert_eq!((found.site, found.value, found.count, found.is_worse), (SILO, 25.0, Some(5), false));
+    assert_eq!((found.verdict.cause, found.verdict.confidence), (Cause::Unexplained, Confidence::Unexplained));
+    let sentence = "silo 0: 5 of 20 answers late (25 %): no stall and no busy role explains it";
+    assert_eq!(found.verdict.sentence, sentence);
+    none(RuleId::LateAnswers, answers(19, 19));
+    none(RuleId::LateAnswers, answers(20, 0));
+}
+
+#[test]
+fn a_role_explains_late_answers_from_forty_percent_of_its_thread_on_and_beside_a_stall_from_sixty() {
+    let cause = |busy_ms: u64, beside_stall: bool| {
+        let (mut rules, board) = world();
+        board.thread(0).name.write("hot-0");
+        rules.look(&board, 0, None);
+        board::add(&board.thread(0).roles[0].busy_ticks, busy_ms * MS);
+        board::add(&board.thread(0).roles[0].items, 1_000);
+        board::add(&board.harvest(0).answered, 20);
+        board::add(&board.harvest(0).late, 1);
+        let recent = beside_stall.then(|| stall(0, 90));
+        let found = rules.look(&board, 100 * MS, recent.as_ref());
+        found.into_iter().find(|condition| condition.rule == RuleId::LateAnswers).unwrap().verdict
+    };
+    let slow = cause(40, false);
+    assert_eq!((slow.cause, slow.confidence), (Cause::SlowStage, Confidence::Likely));
+    let sentence = "silo 0: 1 of 20 answers late (5 %): harvest on hot-0 takes 40 % of its thread, 40.0 µs an item";
+    assert_eq!(slow.sentence, sentence);
+    assert!(slow.evidence.starts_with("silo 0, means: "), "{}", slow.evidence);
+    assert_eq!(cause(39, false).cause, Cause::Unexplained);
+    assert_eq!(cause(60, true).cause, Cause::SlowStage);
+    let stolen = cause(59, true);
+    assert_eq!((stolen.cause, stolen.confidence), (Cause::Steal, Confidence::Likely));
+    assert!(stolen.sentence.ends_with("(5 %): hot-0 stood still: the hypervisor took its core"), "{}", stolen.sentence);
+}
+
+#[test]
+fn a_backlog_counts_when_it_grew_in_three_windows_in_a_row() {
+    let grows = |board: &Board, _| {
+        board::add(&board.feed(0).scheduled, 100);
+        board::add(&board.feed(0).submitted, 90);
+    };
+    let looks = (WINDOW - 1 + 3 * WINDOW) as u64;
+    assert_eq!(after(looks - 1, RuleId::Backlog, grows), []);
+    let found = &after(looks, RuleId::Backlog, grows)[0];
+    assert_eq!((found.site, found.value, found.count, found.verdict.cause), (SILO, 10.0, None, Cause::Overload));
+    assert_eq!(found.verdict.confidence, Confidence::Likely);
+    let all = looks * 10;
+    let start = format!("silo 0: backlog grew by 50 shots to {all} (10 % of what came): ");
+    assert!(found.verdict.sentence.starts_with(&start), "{}", found.verdict.sentence);
+    let pauses = |board: &Board, look: u64| {
+        if look != 12 { grows(board, look) } else { board::add(&board.feed(0).submitted, 100) }
+    };
+    assert_eq!(after(looks, RuleId::Backlog, pauses), [], "a window without growth begins anew");
+    let little = |board: &Board, _| {
+        board::add(&board.feed(0).scheduled, 100);
+        board::add(&board.feed(0).submitted, 99);
+    };
+    assert_eq!(after(looks, RuleId::Backlog, little), [], "a hundredth of what came is no backlog");
+}
+
+#[test]
+fn shots_answered_with_an_error_are_named_by_what_the_code_says() {
+    let said = |code: ErrorCode, device_state: u64| {
+        let found = one(RuleId::Errors, |board| {
+            board::add(&board.harvest(0).errors[code as usize], 3);
+            board::set(&board.dispatch(0).device_state, device_state);
+        });
+        assert_eq!((found.site, found.value, found.count), (Site::Silo(0, code as u32), 3.0, Some(3)));
+        assert_eq!((found.verdict.confidence, &found.verdict.evidence), (Confidence::Certain, &found.verdict.sentence));
+        let start = format!("silo 0: 3 shots answered with {}: ", code.name());
+        (found.verdict.cause, found.verdict.sentence.strip_prefix(&start).unwrap().to_owned())
+    };
+    let expected = |cause: Cause, why: &str| (cause, why.to_owned());
+    let refused = expected(Cause::LaunchesFail, "the device refuses launches");
+    assert_eq!(said(ErrorCode::LaunchFailed, 0), refused);
+    assert_eq!(said(ErrorCode::LaunchUnknown, 0), refused);
+    assert_eq!(said(ErrorCode::DeviceLost, 0), expected(Cause::DeviceHung, "the device was lost"));
+    assert_eq!(said(ErrorCode::LaunchDeadline, 1), expected(Cause::DeviceHung, "no launch comes back"));
+    assert_eq!(said(ErrorCode::LaunchDeadline, 0), expected(Cause::WorkerLost, "a launch did not come back"));
+    assert_eq!(said(ErrorCode::BadAddress, 0), expected(Cause::Errors, "see the faults"));
+}
+
+#[test]
+fn workers_in_quarantine_are_counted_and_named() {
+    let shape = Shape { threads: 1, silos: 1, slots: 8, workers: 3, decoders: 1, streams: 1 };
+    let quarantine = |words: [u64; 3], device_state: u64| {
+        let board = Board::create(shape, Place::Private).unwrap();
+        for (word, value) in board.poll(0).worker_words.iter().zip(words) {
+            board::set(word, value);
+        }
+        board::set(&board.dispatch(0).device_state, device_state);
+        let found = CounterRules::new(TickRate::NANOS, 1, None).look(&board, 0, None);
+        found.into_iter().find(|condition| condition.rule == RuleId::Quarantine)
+    };
+    assert_eq!(quarantine([0, 1, 2], 0), None);
+    let some = quarantine([3, 0, 7], 0).unwrap();
+    assert_eq!((some.site, some.value, some.verdict.cause), (SILO, 2.0, Cause::WorkerLost));
+    let sentence = "silo 0: 2 of 3 workers in quarantine (worker 0, 2): their launches never came back";
+    assert_eq!(some.verdict.sentence, sentence);
+    assert_eq!(quarantine([3, 3, 3], 0).unwrap().verdict.cause, Cause::DeviceHung);
+    assert_eq!(quarantine([3, 0, 0], 1).unwrap().verdict.cause, Cause::DeviceHung);
+}
+
+#[test]
+fn a_lost_device_and_duplicates_stand_as_long_as_the_board_says_so() {
+    let lost = |state: u64| {
+        one(RuleId::DeviceLost, |board| {
+            board::set(&board.dispatch(0).device_state, state);
+            board::set(&board.dispatch(0).device_losses, 4);
+            board::set(&board.dispatch(0).cpu_fallbacks, 70);
+        })
+    };
+    let found = lost(1);
+    assert_eq!((found.site, found.value, found.count, found.verdict.cause), (SILO, 1.0, Some(4), Cause::DeviceHung));
+    assert_eq!(found.verdict.sentence, "silo 0: device lost, no worker answers; 70 shots predecoded on the CPU");
+    assert!(lost(2).verdict.sentence.starts_with("silo 0: device being brought back, "));
+    let twice = one(RuleId::Duplicates, |board| board::set(&board.harvest(0).duplicated, 2));
+    assert_eq!((twice.site, twice.value, twice.count, twice.verdict.cause), (SILO, 2.0, Some(2), Cause::Defect));
+    assert_eq!(twice.verdict.sentence, "silo 0: 2 shots answered more than once: a defect, please report");
+    for rule in [RuleId::DeviceLost, RuleId::Duplicates, RuleId::Quarantine, RuleId::RingFull, RuleId::Errors] {
+        none(rule, |_| {});
+    }
+}
+
+#[test]
+fn a_full_ring_that_does_not_move_names_who_does_not_take() {
+    /// The ring of answers has room for 4, and its reader lags by `lag`; 8 slots.
+    fn sink(board: &Board, lag: u64) {
+        let harvest = board.harvest(0);
+        board::set(&harvest.sink_capacity, 4);
+        board::set(&harvest.sink_readers, 1);
+        board::set(&harvest.sink_lags[0], lag);
+    }
+    let full = |change: &dyn Fn(&Board, u64)| {
+        let found = after(2, RuleId::RingFull, |board, look| change(board, look));
+        found.into_iter().map(|found| (found.site, found.value, found.verdict.sentence)).collect::<Vec<_>>()
+    };
+    let answers = full(&|board, _| sink(board, 4));
+    let sentence = "silo 0: the ring of answers is full and has not moved for 100 ms: who reads the answers does not";
+    assert_eq!(answers, [(Site::Silo(0, 1), 100.0, sentence.to_owned())]);
+    assert_eq!(full(&|board, _| sink(board, 3)), []);
+    assert_eq!(full(&|board, _| sink(board, u64::MAX)), [], "nobody reads");
+    assert_eq!(full(&|board, look| sink(board, if look == 0 { 3 } else { 4 })), [], "just now full");
+    assert_eq!(full(&|board, look| (sink(board, 4), board::set(&board.harvest(0).position, look)).1), [], "it moves");
+
+    let taken = |board: &Board, slots: u64| {
+        board::set(&board.feed(0).position, slots);
+        board::set(&board.dispatch(0).position, slots);
+        let stamps = &board.slots(0)[3];
+        board::set(&stamps.submitted, 5);
+        board::set(&stamps.answered, 6);
+    };
+    let slots = full(&|board, _| taken(board, 8));
+    let sentence = "silo 0: all 8 slots are taken, 1 answered, and harvest has taken none for 100 ms";
+    assert_eq!(slots, [(Site::Silo(0, 2), 100.0, sentence.to_owned())]);
+    assert_eq!(full(&|board, _| taken(board, 7)), []);
+    assert_eq!(full(&|board, _| (taken(board, 8), board::set(&board.slots(0)[3].harvested, 5)).1), []);
+    assert_eq!(full(&|board, _| (taken(board, 8), board::set(&board.slots(0)[3].answered, 4)).1), []);
+    assert_eq!(full(&|board, look| (taken(board, 8 + look), board::set(&board.harvest(0).position, look)).1), []);
+
+    let waiting = |dispatched: u64| {
+        full(&move |board, _| {
+            board::set(&board.feed(0).position, 9);
+            board::set(&board.dispatch(0).position, dispatched);
+        })
+    };
+    let sentence = "silo 0: the rx ring is full and dispatch has taken none for 100 ms";
+    assert_eq!(waiting(1), [(Site::Silo(0, 3), 100.0, sentence.to_owned())]);
+    assert_eq!(waiting(2), []);
+    let moves = |board: &Board, look: u64| {
+        board::set(&board.feed(0).position, 9 + look);
+        board::set(&board.dispatch(0).position, 1 + look);
+    };
+    assert_eq!(full(&moves), []);
+}
+
+#[test]
+fn a_role_that_claims_work_in_every_frame_and_moves_nothing_is_named() {
+    let claims = |frames: u64, busy: u64, items: u64, moved: u64| {
+        after(2, RuleId::NeverIdle, move |board, look| {
+            if look == 1 {
+                let block = board.thread(0);
+                board::set(&block.frames, frames);
+                board::set(&block.frames_busy, busy);
+                board::set(&block.roles[0].items, items);
+                board::set(&board.harvest(0).position, moved);
+            }
+        })
+    };
+    let found = &claims(100, 100, 105, 10)[0];
+    assert_eq!((found.site, found.value, found.verdict.cause), (Site::Thread(0), 0.1, Cause::ClaimsWork));
+    assert_eq!(
+        found.verdict.sentence,
+        "hot-0 has not idled for 100 ms: harvest claimed 105 items in 100 frames and moved 10"
+    );
+    assert_eq!(claims(100, 100, 104, 10), [], "four a shot and 64 are no more than it moved");
+    assert_eq!(claims(100, 99, 105, 10), [], "it idled");
+    assert_eq!(claims(106, 106, 105, 10), [], "a frame without an item");
+    assert_eq!(claims(0, 0, 105, 10), []);
+}
+
+#[test]
+fn what_a_role_moved_is_read_where_its_kind_keeps_it() {
+    let (_, board) = world();
+    let moved = |kind: RoleKind| reading::moved(&board, kind as usize, 0, 0);
+    board::set(&board.feed(0).position, 1);
+    board::set(&board.dispatch(0).position, 2);
+    board::set(&board.dispatch(0).launched, 4);
+    board::set(&board.device(0).completed, 8);
+    let poll = board.poll(0);
+    board::set(&poll.completed, 16);
+    board::set(&poll.late_completions, 32);
+    board::set(&poll.ready_pushed, 64);
+    board::set(&poll.quarantined, 128);
+    board::set(&board.decode(0, 0).decoding, 256);
+    board::set(&board.decode(0, 0).decoded, 512);
+    board::set(&board.harvest(0).position, 1_024);
+    assert_eq!(moved(RoleKind::Feed), Some(1));
+    assert_eq!(moved(RoleKind::Dispatch), Some(2));
+    assert_eq!(moved(RoleKind::Device), Some(12));
+    assert_eq!(moved(RoleKind::Poll), Some(240));
+    assert_eq!(moved(RoleKind::Decode), Some(768));
+    assert_eq!(moved(RoleKind::Harvest), Some(1_024));
+    assert_eq!(moved(RoleKind::Graph), None);
+    assert_eq!(reading::moved(&board, RoleKind::Decode as usize, 0, 1), None, "a decoder beyond the board's");
+    assert_eq!(reading::moved(&board, RoleKind::Feed as usize, 1, 0), None, "a silo beyond the board's");
+}
+
+#[test]
+fn a_role_that_ended_says_whether_it_or_its_thread_panicked_or_its_silo_stopped() {
+    let ended = |file: &'static str, state: ThreadState| {
+        let found = one(RuleId::RoleDied, |board| {
+            let block = board.thread(0);
+            board::set(&block.roles[0].died, 9);
+            block.panic_file.write(file);
+            board::set(&block.panic_line, 17);
+            board::set(&block.state, state as u64);
+        });
+        assert_eq!((found.site, found.value, found.count), (Site::Thread(0), 1.0, Some(1)));
+        assert_eq!(found.verdict.cause, Cause::Died);
+        found.verdict.sentence
+    };
+    let with_silo = "harvest on hot-0 ended with its silo: it is not called until that comes back";
+    assert_eq!(ended("", ThreadState::Panicked), with_silo);
+    let outside = "hot-0 panicked at hot.rs:17, outside its roles: none of its 1 roles is called again";
+    assert_eq!(ended("hot.rs", ThreadState::Panicked), outside);
+    assert_eq!(ended("a.rs", ThreadState::Running), "harvest on hot-0 died at a.rs:17: it is never called again");
+    none(RuleId::RoleDied, |board| board.thread(0).panic_file.write("a.rs"));
+}
+
+#[test]
+fn calls_of_the_allocator_and_lost_events_are_counted() {
+    let calls = |site: &'static str| {
+        one(RuleId::HotAllocation, move |board| {
+            // The board counts from 1, so that 0 says that nothing is known.
+            board::set(&board.thread(0).allocations, 4);
+            board.thread(0).allocation_site.write(site);
+        })
+    };
+    let found = calls("decode.rs:3");
+    assert_eq!((found.site, found.value, found.count), (Site::Thread(0), 3.0, Some(3)));
+    assert_eq!(found.verdict.cause, Cause::Allocation);
+    assert_eq!(found.verdict.sentence, "hot-0: 3 calls of the allocator in Live, the first from decode.rs:3");
+    assert!(calls("").verdict.sentence.ends_with("the first from a place being looked up"));
+    none(RuleId::HotAllocation, |board| board::set(&board.thread(0).allocations, 1));
+    let lost = one(RuleId::Events, |board| {
+        board::set(&board.thread(0).events_dropped, 2);
+        board::set(&board.log().unkept, 5);
+    });
+    assert_eq!((lost.site, lost.value, lost.count), (Site::Engine(0), 7.0, Some(7)));
+    assert_eq!(lost.verdict.cause, Cause::Records);
+    assert_eq!(lost.verdict.sentence, "7 events are not in the log: found no room, or could not be written");
+    none(RuleId::Events, |_| {});
+}
+
+#[test]
+fn clocks_that_are_degraded_or_were_set_are_named() {
+    let degraded = one(RuleId::Clock, |board| {
+        board.clock().source.write("CLOCK_MONOTONIC");
+        board.clock().degraded.write("no invariant counter");
+    });
+    assert_eq!((degraded.site, degraded.value, degraded.count), (Site::Engine(0), 1.0, None));
+    assert_eq!(degraded.verdict.sentence, "time is read from CLOCK_MONOTONIC: no invariant counter");
+    for (kind, word) in ["UTC was set", "the tick counter jumped (a suspend, or another host)"].iter().enumerate() {
+        let step = one(RuleId::Clock, |board| {
+            board::set(&board.clock().steps[kind], 3);
+            board::set(&board.clock().step_ns[kind], (-2_500_000i64).cast_unsigned());
+        });
+        let site = Site::Engine(kind as u32 + 1);
+        assert_eq!((step.site, step.value, step.count, step.verdict.cause), (site, 3.0, Some(3), Cause::Clock));
+        let sentence = format!("{word}, last by -2.500 ms, 3 times: latencies come from the counter");
+        assert_eq!(step.verdict.sentence, sentence);
+    }
+    let long_ago = after(WINDOW as u64 + 1, RuleId::Clock, |board, look| {
+        if look == 1 {
+            board::set(&board.clock().steps[0], 1);
+        }
+    });
+    assert_eq!(long_ago, [], "half a second later it is over");
+    none(RuleId::Clock, |_| {});
+}
+
+#[test]
+fn input_off_the_model_is_worse_if_it_is_bad() {
+    let health = |verdict: HealthVerdict| {
+        after(1, RuleId::InputHealth, move |board, _| {
+            let feed = board.stream_feed(0);
+            board::set(&feed.verdict, verdict.code());
+            board::set(&feed.found_bits, 0.25f64.to_bits());
+            board::set(&feed.expected_bits, 0.0125f64.to_bits());
+        })
+    };
+    assert_eq!((health(HealthVerdict::Good), health(HealthVerdict::TooFew)), (Vec::new(), Vec::new()));
+    let suspect = &health(HealthVerdict::Suspect)[0];
+    assert_eq!((suspect.site, suspect.value, suspect.is_worse), (Site::Stream(0), 1.0, false));
+    assert_eq!(suspect.verdict.sentence, "stream 0: input suspect; 25.00 % of detectors fire, the model says 1.25 %");
+    let bad = &health(HealthVerdict::Bad)[0];
+    assert_eq!((bad.value, bad.is_worse, bad.verdict.cause), (2.0, true, Cause::Input));
+    assert!(bad.verdict.sentence.starts_with("stream 0: input bad: wrong model, noise or bit order; 25.00 %"));
+}
+
+#[test]
+fn an_error_that_drifted_counts_by_how_many_times_it_is_off_in_either_direction() {
+    let drift = |ratio: f64| {
+        let found = after(1, RuleId::ModelDrift, move |board, _| {
+            let feed = board.stream_feed(0);
+            board::set(&feed.drifted, 5 | 8 << 32);
+            board::set(&feed.drift_ratio_bits, ratio.to_bits());
+        });
+        (found[0].value, found[0].verdict.sentence.clone())
+    };
+    assert_eq!(drift(3.0), (3.0, "stream 0: edge D4–D7 happens 3.0 times as often as the model says".to_owned()));
+    assert_eq!((drift(0.25).0, drift(0.0).0), (4.0, 1_000.0));
+}
+
+#[test]
+fn a_live_source_is_silent_after_a_second_and_its_losses_count() {
+    let source = |kind: u64, state: u64, silent_ns: u64| {
+        let (mut rules, board) = world();
+        let block = board.source();
+        board::set(&block.kind, kind);
+        board::set(&block.state, state);
+        block.name.write("udp:1");
+        board::set(&board.header().start_ticks, 7);
+        board::set(&block.received_ticks, 7 + SECOND);
+        let found = rules.look(&board, SECOND + silent_ns, None);
+        found.into_iter().find(|condition| condition.rule == RuleId::Source)
+    };
+    let udp = SourceKind::Udp.code();
+    let silent = source(udp, 1, SECOND + SECOND / 2).unwrap();
+    assert_eq!((silent.site, silent.value, silent.verdict.cause), (Site::Engine(0), 1.5, Cause::Input));
+    assert_eq!(silent.verdict.sentence, "udp:1 is silent for 1.5 s: see its senders in the sources view");
+    assert!(source(udp, 1, SECOND + 1).is_some());
+    assert_eq!([source(udp, 1, SECOND), source(udp, 2, 2 * SECOND), source(0, 1, 2 * SECOND)], [None, None, None]);
+
+    let losing = |kind: u64| {
+        after(2, RuleId::Source, move |board, look| {
+            let block = board.source();
+            board::set(&block.kind, kind);
+            block.name.write("udp:1");
+            board::set(&block.kernel_drops, 3 + 4 * look);
+            board::set(&block.answers_dropped, 2 + look);
+        })
+    };
+    let lost = &losing(udp)[0];
+    assert_eq!((lost.site, lost.value, lost.count), (Site::Engine(1), 5.0, Some(10)));
+    assert_eq!(lost.verdict.cause, Cause::Records);
+    assert_eq!(
+        lost.verdict.sentence,
+        "udp:1: 5 lost in 0.5 s; in all 7 datagrams dropped by the system, 3 answers not taken"
+    );
+    assert_eq!(losing(0), []);
+}
+
+#[test]
+fn free_space_is_looked_at_every_two_seconds_and_counts_below_its_least() {
+    let (mut rules, board) = world();
+    let mut disk = |free_mib: f64| {
+        // A look between two checks of the disk keeps what the last one found.
+        (rules.looked, rules.free_mib) = (1, Some(free_mib));
+        rules.look(&board, 0, None).into_iter().find(|condition| condition.rule == RuleId::Disk)
+    };
+    let little = disk(FREE_MIB - 56.0).unwrap();
+    assert_eq!((little.site, little.value, little.verdict.cause), (Site::Engine(0), 56.0, Cause::Records));
+    let sentence = "found 200 MiB free where the run is kept, expected 256; free some space";
+    assert_eq!(little.verdict.sentence, sentence);
+    assert_eq!(disk(FREE_MIB), None);
+    let looks = |looks: u64| {
+        let mut rules = CounterRules::new(TickRate::NANOS, 1, Some(std::env::temp_dir()));
+        (0..looks).for_each(|look| {
+            rules.free_mib = if look == 0 { None } else { Some(0.5) };
+            rules.look(&board, look * 100 * MS, None);
+        });
+        rules.free_mib
+    };
+    assert_eq!(looks(20), Some(0.5), "not looked at again");
+    assert_ne!(looks(21), Some(0.5), "looked at again");
+}
+
+#[cfg(unix)]
+#[test]
+fn free_space_is_that_of_users_in_mebibytes() {
+    let place = std::env::temp_dir();
+    let (found, system) = (reading::free_mib(&place).unwrap(), rustix::fs::statvfs(&place).unwrap());
+    let all_mib = (system.f_blocks * system.f_frsize / 1_048_576) as f64;
+    assert!(found > 0.0 && found <= all_mib, "{found} of {all_mib} MiB");
+    assert!(found > all_mib / 1e4, "{found} of {all_mib} MiB: not in larger units");
+}
+
+#[test]
+fn the_last_look_judges_the_last_window_whatever_its_rates() {
+    let (mut rules, board) = world();
+    rules.look(&board, 0, None);
+    board::add(&board.harvest(0).errors[ErrorCode::BadAddress as usize], 2);
+    board::set(&board.harvest(0).duplicated, 1);
+    board::set(&board.thread(0).roles[0].died, 1);
+    let found = rules.last(&board, 30 * MS);
+    let judged: Vec<_> = found.iter().map(|condition| (condition.rule, condition.value)).collect();
+    assert_eq!(judged, [(RuleId::Duplicates, 1.0), (RuleId::Errors, 2.0), (RuleId::RoleDied, 1.0)]);
+    let at_once = CounterRules::new(TickRate::NANOS, 1, None).last(&board, 0);
+    assert_eq!(at_once.len(), 2, "without a look before there is no window for errors");
+}
+
+#[test]
+fn stages_are_the_means_of_what_came_between_two_looks() {
+    let (mut rules, board) = world();
+    let stage = &board.latency(0).stages[0];
+    stage.record(1_000_000);
+    rules.look(&board, 0, None);
+    stage.record(2_000);
+    stage.record(4_000);
+    board::add(&board.harvest(0).answered, 20);
+    board::add(&board.harvest(0).late, 20);
+    let found = rules.look(&board, 100 * MS, None);
+    let late = found.into_iter().find(|condition| condition.rule == RuleId::LateAnswers).unwrap();
+    let first = board::Stage::ALL[0].name();
+    assert!(
+        late.verdict.evidence.starts_with(&format!("silo 0, means: {first} 3.0 µs, ")),
+        "{}",
+        late.verdict.evidence
+    );
+}
