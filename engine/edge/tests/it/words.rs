@@ -3,7 +3,7 @@
 use pinwheel_edge::slot::health::{Health, HealthWord};
 use pinwheel_edge::slot::outside::{ClientEnd, EngineEnd, Outside, Record, turn};
 use pinwheel_edge::spin::{Phase, PhaseWord, SpinBudgets, SpinOrder, SpinPolicy, SpinWord};
-use pinwheel_edge::sync::{AtomicU64, DataWords};
+use pinwheel_edge::sync::{DataWords, MappedWord};
 
 const POLICIES: [SpinPolicy; 3] = [SpinPolicy::Prod, SpinPolicy::Lab, SpinPolicy::Shared];
 
@@ -66,8 +66,8 @@ fn the_health_of_a_device_goes_round_one_step_at_a_time() {
 
 /// Four slots, two words a shot and one an answer.
 struct Region {
-    heads: [AtomicU64; 8],
-    granted: AtomicU64,
+    heads: [MappedWord; 8],
+    granted: MappedWord,
     shots: DataWords,
     answers: DataWords,
 }
@@ -81,14 +81,14 @@ impl Outside for Region {
         Record { head: &self.heads[4 + slot], words: self.answers.record(slot) }
     }
 
-    fn granted(&self) -> &AtomicU64 {
+    fn granted(&self) -> &MappedWord {
         &self.granted
     }
 }
 
 fn region() -> Region {
-    let heads = std::array::from_fn(|_| AtomicU64::new(0));
-    Region { heads, granted: AtomicU64::new(0), shots: DataWords::new(4, 2), answers: DataWords::new(4, 1) }
+    let heads = std::array::from_fn(|_| MappedWord::new(0));
+    Region { heads, granted: MappedWord::new(0), shots: DataWords::new(4, 2), answers: DataWords::new(4, 1) }
 }
 
 #[test]
