@@ -8,7 +8,7 @@
 
 mod clock;
 pub mod dump;
-mod keys;
+pub mod keys;
 mod lookup;
 pub mod output;
 mod pace;

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| pinwheel_fuzz::any_weights(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| pinwheel_fuzz::matching::any_weights(bytes));

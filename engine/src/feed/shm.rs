@@ -129,7 +129,7 @@ impl RegionWire {
         let now = frame.ticks();
         // Where shots may have soft bytes, a bit beside the stream says whether this one has.
         let stream = if self.shape.soft_bytes == 0 { named } else { named & !layout::SOFT };
-        let refused = match self.part(stream, stream != named) {
+        let refused = match part(&self.shot, (stream, stream != named), self.attached, self.width) {
             None => Some(Status::Malformed as u16),
             Some(part) => {
                 let peer = self.attached << 32 | u64::from(slot);
@@ -153,39 +153,41 @@ impl RegionWire {
         Some(now)
     }
 
-    /// The copied shot as a part; `None` if a value violates the specification.
-    fn part(&self, stream: u32, has_soft: bool) -> Option<Part<'_>> {
-        let (sequence, rest) = self.shot.split_first()?;
-        let (payload, soft) = rest.split_at_checked(self.shape.payload_words())?;
-        let (soft, soft_padding) = match has_soft {
-            false => Default::default(),
-            true => soft.as_bytes().split_at_checked(self.shape.soft_bytes as usize)?,
-        };
-        let bytes = match self.width.encoding {
-            Encoding::Bits => self.width.bits.div_ceil(8) as usize,
-            Encoding::Int32 => self.width.bits as usize * 4,
-        };
-        let (payload, padding) = payload.as_bytes().split_at_checked(bytes)?;
-        let part = Part {
-            epoch: 0,
-            session: self.attached,
-            sequence: *sequence,
-            stream,
-            round: 0,
-            position: Position::Last,
-            first_bit: 0,
-            bits: self.width.bits,
-            encoding: self.width.encoding,
-            payload,
-            soft,
-        };
-        (part.is_binary() && padding.iter().chain(soft_padding).all(|byte| *byte == 0)).then_some(part)
-    }
-
     /// Writes the answer in `record` for `slot`; returns whether the slot was held.
     fn put(&mut self, slot: u32, status: u16) -> bool {
         self.end.answer(&self.region.outside(&self.shape), slot, u32::from(status), &self.record)
     }
+}
+
+/// A copied shot, of a stream and with or without soft bytes, as a part of `session`; `None` if a value violates the
+/// specification.
+#[must_use]
+pub fn part(shot: &[u64], (stream, has_soft): (u32, bool), session: u64, width: Width) -> Option<Part<'_>> {
+    let (sequence, rest) = shot.split_first()?;
+    let bytes = match width.encoding {
+        Encoding::Bits => width.bits.div_ceil(8) as usize,
+        Encoding::Int32 => width.bits as usize * 4,
+    };
+    let (payload, soft) = rest.split_at_checked(bytes.div_ceil(8))?;
+    let (soft, soft_padding) = match has_soft {
+        false => Default::default(),
+        true => soft.as_bytes().split_at_checked(width.soft_bytes as usize)?,
+    };
+    let (payload, padding) = payload.as_bytes().split_at_checked(bytes)?;
+    let part = Part {
+        epoch: 0,
+        session,
+        sequence: *sequence,
+        stream,
+        round: 0,
+        position: Position::Last,
+        first_bit: 0,
+        bits: width.bits,
+        encoding: width.encoding,
+        payload,
+        soft,
+    };
+    (part.is_binary() && padding.iter().chain(soft_padding).all(|byte| *byte == 0)).then_some(part)
 }
 
 impl Wire for RegionWire {

@@ -13,7 +13,10 @@ use crate::msg::{Mouse, MouseAction, Msg};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use std::io::{self, PipeReader, Read};
+use rustix::termios::{self, OptionalActions, SpecialCodeIndex};
+use std::fs::File;
+use std::io::{self, IsTerminal, PipeReader, Read};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 /// Timeout of the library's poll when no input is known: for a resize, or input it has read ahead.
@@ -33,6 +36,27 @@ pub fn next(at_most: Duration, also: &PipeReader) -> io::Result<Option<Event>> {
         Woken::Otherwise => GLANCE,
     };
     if crossterm::event::poll(library_wait)? { crossterm::event::read().map(Some) } else { Ok(None) }
+}
+
+/// Lets a read of the terminal return at once when there is nothing to read. Raw mode comes before, and its end undoes
+/// this, too.
+///
+/// # Why
+///
+/// After a part of a key or of a paste the library reads again, until there is nothing. Where a read waits, a terminal
+/// that never sends the rest stops the console: no picture, no key and no signal would reach it.
+///
+/// # Errors
+/// When there is no terminal, or it refuses.
+pub fn never_wait() -> io::Result<()> {
+    let set = |terminal: BorrowedFd<'_>| -> io::Result<()> {
+        let mut modes = termios::tcgetattr(terminal)?;
+        modes.special_codes[SpecialCodeIndex::VMIN] = 0;
+        modes.special_codes[SpecialCodeIndex::VTIME] = 0;
+        Ok(termios::tcsetattr(terminal, OptionalActions::Now, &modes)?)
+    };
+    let stdin = io::stdin();
+    if stdin.is_terminal() { set(stdin.as_fd()) } else { set(File::open("/dev/tty")?.as_fd()) }
 }
 
 /// Why a wait ended.

@@ -158,6 +158,7 @@ impl TerminalState {
         // /dev/tty.
         let _ = fatal::take_terminal(give_back_bytes());
         terminal::enable_raw_mode()?;
+        super::keys::never_wait().inspect_err(|_| drop(terminal::disable_raw_mode()))?;
         let keys = Arc::new(Restore { up: AtomicBool::new(true), final_write });
         let taken = TerminalState { keys: Arc::clone(&keys), overwritten: Arc::new(AtomicBool::new(false)) };
         hook(keys, Arc::clone(&taken.overwritten));

@@ -1,8 +1,12 @@
 //! The checks of the fuzz targets on inputs that are drawn here: well-formed ones with a few changes. The fuzz targets
-//! (`engine/fuzz`) go further, with the address sanitizer; what they found is among the seeds.
+//! (`engine/fuzz`) go further, some with the address sanitizer; what they found is among the seeds.
 
-#[path = "../../../fuzz/src/inputs.rs"]
-mod checks;
+#[path = "../../../fuzz/src/mapped.rs"]
+mod mapped;
+#[path = "../../../fuzz/src/recordings.rs"]
+mod recordings;
+#[path = "../../../fuzz/src/texts.rs"]
+mod texts;
 
 use pinwheel_engine::board::{Board, Place, Shape};
 use rand_core::Rng;
@@ -64,19 +68,22 @@ fn drawn(seeds: &[Vec<u8>], count: usize, check: fn(&[u8])) {
 
 #[test]
 fn text_and_packets_of_any_content_are_refused_in_words_or_mean_what_they_say() {
-    drawn(&seeds("input_dem"), 20_000, checks::any_dem);
-    drawn(&seeds("input_shot_file"), 20_000, checks::any_shot_file);
-    drawn(&seeds("input_map"), 20_000, checks::any_map);
-    drawn(&seeds("input_profile"), 5_000, checks::any_profile);
-    drawn(&seeds("input_graph"), 20_000, checks::any_graph);
-    drawn(&seeds("input_datagrams"), 50_000, checks::any_datagrams);
-    drawn(&seeds("input_line"), 50_000, checks::any_line);
+    drawn(&seeds("input_dem"), 20_000, texts::any_dem);
+    drawn(&seeds("input_shot_file"), 20_000, texts::any_shot_file);
+    drawn(&seeds("input_map"), 20_000, texts::any_map);
+    drawn(&seeds("input_profile"), 5_000, texts::any_profile);
+    drawn(&seeds("input_graph"), 20_000, texts::any_graph);
+    drawn(&seeds("input_datagrams"), 50_000, texts::any_datagrams);
+    drawn(&seeds("input_line"), 50_000, texts::any_line);
+    drawn(&seeds("input_reply"), 50_000, texts::any_reply);
 }
 
 #[test]
 fn recordings_of_any_content_are_read_or_refused() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tui/tests/golden/recording.pwt");
-    drawn(&[std::fs::read(golden).unwrap()], 300, checks::any_recording);
+    drawn(&[std::fs::read(golden).unwrap()], 300, recordings::any_recording);
+    drawn(&seeds("input_recording"), 300, recordings::any_frames);
+    drawn(&seeds("input_index"), 300, recordings::any_index);
 }
 
 #[test]
@@ -86,5 +93,11 @@ fn boards_of_any_content_are_read_or_refused() {
     let board = Board::create(shape, Place::Shared(folder.path().into())).unwrap();
     board.publish();
     let bytes = std::fs::read(board.path().unwrap()).unwrap();
-    drawn(&[bytes], 1_000, checks::any_board);
+    drawn(&[bytes], 1_000, mapped::any_board_file);
+    drawn(&seeds("input_board"), 1_000, mapped::any_board);
+}
+
+#[test]
+fn a_client_that_stores_any_words_into_its_region_is_believed_in_nothing_but_sound_shots() {
+    drawn(&seeds("input_region"), 5_000, mapped::any_region);
 }

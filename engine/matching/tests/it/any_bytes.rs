@@ -1,7 +1,7 @@
 //! The checks that the fuzzer runs, on bytes drawn from a seed.
 use crate::oracle::Draws;
 
-#[path = "../../../fuzz/src/lib.rs"]
+#[path = "../../../fuzz/src/matching.rs"]
 mod checks;
 
 #[test]

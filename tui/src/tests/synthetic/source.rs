@@ -11,6 +11,7 @@ use pinwheel_engine::profile::Profile;
 use std::time::Duration;
 
 /// A source that plays synthetic pictures and records its calls.
+#[derive(Clone)]
 pub struct Synthetic {
     tenths: u64,
     current: (String, Profile),

@@ -71,3 +71,16 @@ fn any_bytes_from_the_terminal_leave_it_restored() {
     }
     campaign.done();
 }
+
+#[test]
+fn a_paste_that_never_ends_does_not_stop_the_console() {
+    let _one = engine();
+    let world = World::new();
+    let mut terminal = Terminal::start(&world, RUN, (120, 40), &[]);
+    terminal.see_live();
+    terminal.press_bytes(b"\x1b[200~never ended");
+    terminal.rest(Duration::from_millis(300));
+    terminal.signal(rustix::process::Signal::TERM);
+    assert_eq!(terminal.end(), 143, "{}", terminal.text());
+    terminal.is_restored();
+}

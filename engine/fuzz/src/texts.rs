@@ -1,19 +1,54 @@
-//! Checks of everything that the engine reads and others may write, for inputs that are any bytes. Each panics
-//! if something does not hold: an input is refused in words, or it means what it says.
+//! Checks of texts, shots and packets that the engine reads and others may write, for inputs that are any bytes. Each
+//! panics if something does not hold: an input is refused in words, or it means what it says.
 
-use pinwheel_engine::board::image::Image;
 use pinwheel_engine::code::graph::Graph;
 use pinwheel_engine::code::heralds::heralds;
 use pinwheel_engine::code::{Format, Layout, Measurements, Model, Rounds, ShotSet, ShotWriter, SoftMap, words};
 use pinwheel_engine::engine::command::InputSpec;
-use pinwheel_engine::engine::wire;
+use pinwheel_engine::engine::wire::{self, Outcome, Reply};
 use pinwheel_engine::feed::address::SourceAddress;
 use pinwheel_engine::feed::assembly::{Assembly, Width};
 use pinwheel_engine::feed::packet::{self, Encoding, Request};
 use pinwheel_engine::profile::Profile;
-use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::units::Ticks;
 use pinwheel_lab::graphs::graph_spec::GraphSpec;
+
+/// Reads numbers from bytes; 0 behind their end.
+pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
+
+impl<'a> Bytes<'a> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn byte(&mut self) -> u8 {
+        self.take(1).first().copied().unwrap_or(0)
+    }
+
+    /// A number below `end`, of one byte if that is enough and else of two.
+    pub(super) fn below(&mut self, end: usize) -> usize {
+        let first = usize::from(self.byte());
+        let number = if end <= 256 { first } else { first | usize::from(self.byte()) << 8 };
+        number % end
+    }
+
+    /// A word: one of those that are likely to matter, or any.
+    pub(super) fn word(&mut self) -> u64 {
+        match self.byte() {
+            255 => self.take(8).iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+            254 => u64::MAX,
+            power @ 190..254 => 1 << (power - 190),
+            number => u64::from(number),
+        }
+    }
+
+    /// The next bytes, fewer at the end.
+    pub(super) fn take(&mut self, count: usize) -> &'a [u8] {
+        let (taken, rest) = self.0.split_at(count.min(self.0.len()));
+        self.0 = rest;
+        taken
+    }
+}
 
 /// The first of `bytes` as a number below `end`, and the rest.
 fn below(bytes: &[u8], end: u8) -> (u8, &[u8]) {
@@ -22,7 +57,7 @@ fn below(bytes: &[u8], end: u8) -> (u8, &[u8]) {
 
 /// A refusal is a sentence for a person: short, but for the word of the input that it may quote with each byte written
 /// as `\u{11}`. Whatever prints it filters control characters.
-fn is_said(text: &str) {
+pub(super) fn is_said(text: &str) {
     assert!(!text.is_empty() && text.len() < 8_000, "{} bytes", text.len());
 }
 
@@ -74,12 +109,18 @@ pub fn any_shot_file(bytes: &[u8]) {
     assert!(again.iter().eq(shots.iter()));
 }
 
-/// A map from measurements to detectors, and one of soft bytes.
+/// A map from measurements to detectors, which maps any outcomes to bits of the model; and one of soft bytes.
 pub fn any_map(bytes: &[u8]) {
     let (detectors, bytes) = below(bytes, 40);
     let text = String::from_utf8_lossy(bytes);
-    if let Err(said) = Measurements::parse(&text, detectors.into(), 1) {
-        is_said(&said.to_string());
+    match Measurements::parse(&text, detectors.into(), 1) {
+        Ok(map) => {
+            let outcomes = vec![u64::MAX; words(map.count())];
+            let (mut mapped, mut observables) = ([0], [0]);
+            map.map(&outcomes, &mut mapped, &mut observables);
+            assert!(mapped[0] >> detectors == 0 && observables[0] <= 1, "bits beyond the model");
+        }
+        Err(said) => is_said(&said.to_string()),
     }
     if let Err(said) = SoftMap::parse(&text) {
         is_said(&said.to_string());
@@ -103,40 +144,6 @@ pub fn any_graph(bytes: &[u8]) {
     if let Err(said) = GraphSpec::parse(&String::from_utf8_lossy(bytes)) {
         is_said(&said.to_string());
     }
-}
-
-/// A recording: each of its moments is a snapshot, or is refused.
-pub fn any_recording(bytes: &[u8]) {
-    let mut tape = match Tape::from_bytes(bytes.to_vec()) {
-        Ok(tape) => tape,
-        Err(said) => return is_said(&said.to_string()),
-    };
-    for at in tape.keys().into_iter().take(4) {
-        if let Ok(Some(moment)) = tape.at(at) {
-            let _ = moment.snapshot();
-        }
-    }
-    if let Some((from, to)) = tape.span() {
-        let mut moments = 0;
-        let _ = tape.play(from, to, |_| moments += 1);
-        let _ = tape.play_fast(from, to, |_| moments += 1);
-    }
-}
-
-/// A board in a file, as another program may have left it.
-pub fn any_board(bytes: &[u8]) {
-    let path = std::env::temp_dir().join(format!("pinwheel-fuzz-board-{}", std::process::id()));
-    std::fs::write(&path, bytes).expect("there is room");
-    match Image::open(&path) {
-        Ok((image, _)) => {
-            let _ = image.last_sign();
-            if let (Ok(board), Some(clock)) = (image.board(), image.clock(Ticks(1 << 40))) {
-                let _ = board.snapshot(&clock);
-            }
-        }
-        Err(said) => is_said(&said.to_string()),
-    }
-    let _ = std::fs::remove_file(&path);
 }
 
 /// Datagrams one after the other, each behind its length: parts that are taken are taken once.
@@ -168,13 +175,15 @@ pub fn any_datagrams(mut bytes: &[u8]) {
     }
 }
 
-/// A line to the control socket, and one that answers it; the address and the words of an input.
+/// A line to the control socket; the address and the words of an input. A request that is taken is the same after a
+/// journey through JSON.
 pub fn any_line(bytes: &[u8]) {
-    if let Err(said) = wire::read_request(bytes) {
-        is_said(&said);
-    }
-    if let Err(said) = wire::read_reply(bytes) {
-        is_said(&said);
+    match wire::read_request(bytes) {
+        Ok(request) => {
+            let line = serde_json::to_vec(&request).expect("a request is JSON");
+            assert_eq!(wire::read_request(&line), Ok(request));
+        }
+        Err(said) => is_said(&said),
     }
     let text = String::from_utf8_lossy(bytes);
     if let Err(said) = SourceAddress::parse(&text) {
@@ -183,4 +192,19 @@ pub fn any_line(bytes: &[u8]) {
     if let Err(said) = InputSpec::parse(&text) {
         is_said(&said);
     }
+}
+
+/// A line that answers a request, as `ctl` and an attached console read it: what is taken is one line for a person, and
+/// the same after a journey through JSON.
+pub fn any_reply(bytes: &[u8]) {
+    let outcome = match wire::read_reply(bytes) {
+        Ok(outcome) => outcome,
+        Err(said) => return is_said(&said),
+    };
+    if let Outcome::Done(done) = &outcome {
+        assert!(!done.to_string().is_empty());
+    }
+    let line =
+        serde_json::to_vec(&Reply { version: wire::VERSION, outcome: outcome.clone() }).expect("a reply is JSON");
+    assert_eq!(wire::read_reply(&line), Ok(outcome));
 }
