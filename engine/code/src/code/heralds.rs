@@ -18,7 +18,7 @@
 //! doubtful is a herald, too: `error(0.02) D5 D9 D31` and `error(0.08) D31` for a bit that is set
 //! in one shot of ten, and then wrong in one of five.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Model;
 use super::correlations::add;
@@ -52,6 +52,9 @@ pub fn heralds(model: &Model, graph: &Graph) -> Option<Heralds> {
     let mut with: BTreeMap<u32, (f64, BTreeMap<u32, f64>)> = BTreeMap::new();
     for error in model.errors.iter().filter(|error| error.probability > 0.0) {
         let edges: Vec<u32> = error.components.iter().filter_map(|part| graph.edge_of(model, part)).collect();
+        // Parts that differ in a herald may be one edge: an error with it twice does not flip it.
+        let is_odd = |edge: &u32| edges.iter().filter(|other| *other == edge).count() % 2 == 1;
+        let once: BTreeSet<u32> = edges.iter().copied().filter(is_odd).collect();
         let effect = error.effect().detectors;
         let mut flipped = effect.iter().filter(|detector| model.heralds.binary_search(detector).is_ok()).peekable();
         if flipped.peek().is_none() {
@@ -60,7 +63,7 @@ pub fn heralds(model: &Model, graph: &Graph) -> Option<Heralds> {
         for &herald in flipped {
             let (all, by_edge) = with.entry(herald).or_default();
             *all += error.probability;
-            edges.iter().for_each(|&edge| *by_edge.entry(edge).or_default() += error.probability);
+            once.iter().for_each(|&edge| *by_edge.entry(edge).or_default() += error.probability);
         }
     }
     let of = |(detector, (all, by_edge)): (u32, (f64, BTreeMap<u32, f64>))| {
@@ -105,6 +108,9 @@ mod tests {
         assert_eq!(found(doubtful).unwrap(), Some((vec![0.1], vec![(3, 0, 0.1 * 0.8 + 0.2 * 0.9)])));
         // A herald whose errors all have the edge leaves no doubt that it is wrong, but by the others.
         assert_eq!(found("error(0.1) D0\nerror(0.02) D0 D3\ndetector[herald] D3\n").unwrap().unwrap().1, [(3, 0, 0.9)]);
+        // D1 and the boundary comes twice: D0 D1 is left.
+        let twice = "error(0.2) D1 D2 ^ D1 ^ D0 D1\nerror(0.2) D2\ndetector[herald] D2\n";
+        assert_eq!(found(twice).unwrap().unwrap().1, [(2, 0, 0.5)]);
         assert_eq!(found("error(0.1) D0 D1\ndetector[other] D1\n").unwrap(), None);
         let said = found("error(0.1) D0\ndetector[herald] D1\n").unwrap_err().to_string();
         assert!(said.starts_with("detector D1 is tagged as a herald, but no error flips it"), "{said}");
