@@ -1,7 +1,8 @@
 //! Files of a run's directory that hold what the drift watch counted: `detections.json` and the models.
 //!
 //! Makes their names and contents; writes nothing. The drift watch writes them while the run goes on, the
-//! run's owner at its end; `pinwheel fit` reads them. Bounded by the counts.
+//! run's owner at its end; `pinwheel fit` reads them. Bounded by the counts. Counts name the hash of their model:
+//! who reads while the run goes on may find the file of the next one.
 
 use crate::code::Model;
 use crate::code::drift::Drifted;
@@ -32,6 +33,8 @@ pub struct StreamDetections {
     pub stream: u32,
     /// File of its model in the directory.
     pub model: String,
+    /// [`Model::hash`] of its model.
+    pub model_hash: u64,
     /// Number of shots.
     pub shots: u64,
     /// How often each detector fired.
@@ -40,21 +43,27 @@ pub struct StreamDetections {
     pub together: Vec<u64>,
 }
 
-/// Names and contents of the files: the models, then the counts. Empty if nothing was counted.
+/// Names and contents of the files: the models, except those that `kept` has at their place, then the counts. Empty
+/// if nothing was counted. `kept` has the models of all files then.
 #[must_use]
-pub fn detection_files(counted: &[StreamCounts]) -> Vec<(String, Vec<u8>)> {
-    let mut models: Vec<&Arc<Model>> = Vec::new();
+pub fn detection_files(counted: &[StreamCounts], kept: &mut Vec<Arc<Model>>) -> Vec<(String, Vec<u8>)> {
+    let mut models: Vec<Arc<Model>> = Vec::new();
     let mut detections = Vec::with_capacity(counted.len());
     for StreamCounts { stream, model, counts, .. } in counted {
         let place = models.iter().position(|known| Arc::ptr_eq(known, model)).unwrap_or_else(|| {
-            models.push(model);
+            models.push(Arc::clone(model));
             models.len() - 1
         });
         let PairCounts { shots, fired, together } = counts.clone();
-        detections.push(StreamDetections { stream: *stream, model: model_name(place), shots, fired, together });
+        let (model, model_hash) = (model_name(place), model.hash());
+        detections.push(StreamDetections { stream: *stream, model, model_hash, shots, fired, together });
     }
+    let is_new =
+        |(place, model): &(usize, &Arc<Model>)| kept.get(*place).is_none_or(|before| !Arc::ptr_eq(before, model));
+    let new = models.iter().enumerate().filter(is_new);
     let mut files: Vec<(String, Vec<u8>)> =
-        (models.iter().enumerate()).map(|(place, model)| (model_name(place), model.to_string().into_bytes())).collect();
+        new.map(|(place, model)| (model_name(place), model.to_string().into_bytes())).collect();
+    *kept = models;
     if !detections.is_empty()
         && let Ok(json) = serde_json::to_vec(&detections)
     {

@@ -10,6 +10,7 @@ use super::cold::{self, Stop};
 use super::detections::{StreamCounts, detection_files};
 use crate::board::{self, Board};
 use crate::clock::Clock;
+use crate::code::Model;
 use crate::code::drift::{BLOCK, Drift, Drifted, SHOTS_MAX};
 use crate::decode::changes::DecoderChanges;
 use crate::decode::prepared::{Models, NumberedModel};
@@ -73,6 +74,7 @@ impl DriftWatch {
         let mut fresh = BTreeMap::new();
         let keep_every = self.clock.rate().ticks(KEEP);
         let (mut kept, mut has_news) = (None, false);
+        let mut kept_models = Vec::new();
         loop {
             // Read first: samples that were handed over before it was raised are then taken below.
             let is_last = stop.is_stopped();
@@ -98,16 +100,17 @@ impl DriftWatch {
             }
             if has_news && kept.is_none_or(|kept| now.since(kept) >= keep_every) {
                 (kept, has_news) = (Some(now), false);
-                self.keep(&counted(&streams));
+                self.keep(&counted(&streams), &mut kept_models);
             }
             cold::sleep(NOTHING);
         }
     }
 
-    /// Writes the counts so far. What cannot be written is written, or reported, at the end of the run.
-    fn keep(&self, counted: &[StreamCounts]) {
+    /// Writes the counts so far, and models that are not in the directory yet. What cannot be written is written, or
+    /// reported, at the end of the run.
+    fn keep(&self, counted: &[StreamCounts], kept_models: &mut Vec<Arc<Model>>) {
         let Some(directory) = &self.directory else { return };
-        for (name, content) in detection_files(counted) {
+        for (name, content) in detection_files(counted, kept_models) {
             let _ = write_file(directory, &name, &content);
         }
     }

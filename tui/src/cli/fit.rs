@@ -72,7 +72,7 @@ struct Change {
 
 /// Keeps the models and the counts of a run that watched for drifts.
 pub fn keep(run_dir: &mut RunDir, counted: &[StreamCounts]) {
-    for (name, content) in detection_files(counted) {
+    for (name, content) in detection_files(counted, &mut Vec::new()) {
         run_dir.write(&name, &content);
     }
 }
@@ -144,6 +144,11 @@ fn of_run(args: &FitArgs, user_paths: &UserPaths) -> Result<(String, Model, Pair
     let inputs = [("the run's model", model_file.as_path()), ("the run's counts", &counts_file)];
     require_distinct(&inputs, &[("-o", &args.output)])?;
     let model = Model::parse(&read(&name, DEM_BYTES_MAX)?).map_err(|error| damaged(&name, error.to_string()))?;
+    if streams.iter().any(|of| of.model_hash != model.hash()) {
+        let found = format!("counts of another model than {name} has");
+        let remedy = "if the run goes on, its model has just changed: try again in five seconds";
+        return Err(Refusal::unusable(about, found, "both of one model", remedy));
+    }
     let pairs = Pairs::new(&model);
     let mut counts = PairCounts::new(model.detectors, &pairs);
     for StreamDetections { shots, fired, together, .. } in streams {
@@ -248,12 +253,17 @@ mod tests {
         assert!(run(&[data, "--dem", dem, "-o", out]).unwrap_err().contains("no shots"));
         assert!(run(&[here, "-o", out]).unwrap_err().contains("--watch-drift"));
         fs::write(dir.path().join("model.dem"), MODEL).unwrap();
-        fs::write(
-            dir.path().join("detections.json"),
-            r#"[{"stream":0,"model":"model.dem","shots":3,"fired":[4,0],"together":[0]}]"#,
-        )
-        .unwrap();
+        let detections = |hash: u64| {
+            let counts = format!(
+                r#"[{{"stream":0,"model":"model.dem","model_hash":{hash},"shots":3,"fired":[4,0],"together":[0]}}]"#
+            );
+            fs::write(dir.path().join("detections.json"), counts).unwrap();
+        };
+        let hash = Model::parse(MODEL.as_bytes()).unwrap().hash();
+        detections(hash);
         assert!(run(&[here, "-o", out]).unwrap_err().contains("was changed"));
+        detections(hash ^ 1);
+        assert!(run(&[here, "-o", out]).unwrap_err().contains("its model has just changed"));
         assert!(!Path::new(out).exists());
     }
 }
