@@ -155,7 +155,7 @@ pub fn any_region(bytes: &[u8]) {
                     assert_eq!(u64::from(slot), taken % u64::from(SLOTS));
                     assert!(!std::mem::replace(&mut held[slot as usize], true), "slot {slot} is held");
                     taken += 1;
-                    let Some(part) = part(&shot, (stream, stream != named), session, width) else { continue };
+                    let Some(part) = part(&shot, (stream, stream != named), session, shape) else { continue };
                     assert_eq!((part.bits, part.stream), (BITS, stream));
                     if stream < STREAMS && assembly.accept(&part, Ticks(taken)) == Verdict::Whole {
                         assert!(assembly.bits(stream)[1] >> (BITS - 64) == 0, "bits beyond the shot");

@@ -19,9 +19,9 @@ pub mod layout;
 pub mod region;
 
 use super::address::{OpenError, SourceAddress};
-use super::assembly::{Verdict, Width};
+use super::assembly::Verdict;
 use super::intake::{Intake, Taken};
-use super::packet::{Encoding, Part, Position, Status};
+use super::packet::{Part, Position, Status};
 use super::wire::{Facts, Wire, status_of};
 use crate::board::{self, Board};
 use crate::hot::{BUDGET_ITEMS, Frame};
@@ -53,7 +53,6 @@ pub(super) struct RegionWire {
     heartbeat: u64,
     looks: u64,
     next_look: Ticks,
-    width: Width,
     /// The copied shot after its head: sequence, payload.
     shot: Vec<u64>,
     /// An answer after its head: sequence, stream, latency, observables.
@@ -92,7 +91,6 @@ impl RegionWire {
             heartbeat: 0,
             looks: 0,
             next_look: Ticks(0),
-            width: facts.width,
             shot: vec![0; shape.shot_words() - 1],
             record: vec![0; shape.answer_words() - 1],
             board: Arc::clone(&facts.board),
@@ -129,7 +127,7 @@ impl RegionWire {
         let now = frame.ticks();
         // Where shots may have soft bytes, a bit beside the stream says whether this one has.
         let stream = if self.shape.soft_bytes == 0 { named } else { named & !layout::SOFT };
-        let refused = match part(&self.shot, (stream, stream != named), self.attached, self.width) {
+        let refused = match part(&self.shot, (stream, stream != named), self.attached, &self.shape) {
             None => Some(Status::Malformed as u16),
             Some(part) => {
                 let peer = self.attached << 32 | u64::from(slot);
@@ -162,18 +160,14 @@ impl RegionWire {
 /// A copied shot, of a stream and with or without soft bytes, as a part of `session`; `None` if a value violates the
 /// specification.
 #[must_use]
-pub fn part(shot: &[u64], (stream, has_soft): (u32, bool), session: u64, width: Width) -> Option<Part<'_>> {
+pub fn part<'a>(shot: &'a [u64], (stream, has_soft): (u32, bool), session: u64, shape: &Shape) -> Option<Part<'a>> {
     let (sequence, rest) = shot.split_first()?;
-    let bytes = match width.encoding {
-        Encoding::Bits => width.bits.div_ceil(8) as usize,
-        Encoding::Int32 => width.bits as usize * 4,
-    };
-    let (payload, soft) = rest.split_at_checked(bytes.div_ceil(8))?;
+    let (payload, soft) = rest.split_at_checked(shape.payload_words())?;
+    let (payload, padding) = payload.as_bytes().split_at_checked(shape.payload_bytes())?;
     let (soft, soft_padding) = match has_soft {
         false => Default::default(),
-        true => soft.as_bytes().split_at_checked(width.soft_bytes as usize)?,
+        true => soft.as_bytes().split_at_checked(shape.soft_bytes as usize)?,
     };
-    let (payload, padding) = payload.as_bytes().split_at_checked(bytes)?;
     let part = Part {
         epoch: 0,
         session,
@@ -182,8 +176,8 @@ pub fn part(shot: &[u64], (stream, has_soft): (u32, bool), session: u64, width: 
         round: 0,
         position: Position::Last,
         first_bit: 0,
-        bits: width.bits,
-        encoding: width.encoding,
+        bits: shape.bits,
+        encoding: shape.encoding,
         payload,
         soft,
     };

@@ -116,14 +116,19 @@ impl Shape {
         if self.soft_bytes == 0 { VERSION } else { VERSION_SOFT }
     }
 
-    /// Words of a shot's bits.
+    /// Bytes of a shot's bits.
     #[must_use]
-    pub const fn payload_words(&self) -> usize {
-        let bytes = match self.encoding {
+    pub const fn payload_bytes(&self) -> usize {
+        match self.encoding {
             Encoding::Bits => self.bits.div_ceil(8) as usize,
             Encoding::Int32 => self.bits as usize * 4,
-        };
-        bytes.div_ceil(8)
+        }
+    }
+
+    /// Words that hold them.
+    #[must_use]
+    pub const fn payload_words(&self) -> usize {
+        self.payload_bytes().div_ceil(8)
     }
 
     /// Words of a shot's record: its head, bits and soft bytes.
