@@ -42,33 +42,33 @@ const GLANCE: Duration = Duration::from_micros(50);
 const END: &[u8] = b"\x1b[201~mMuc~~~~~~";
 
 /// What is the same for each input.
-struct Desk {
-    /// The end of the pseudo-terminal at which a person would sit; the other end is standard input.
-    person: File,
+struct Fixture {
+    /// The end of the pseudo-terminal that keys are written to; the other end is standard input.
+    keyboard: File,
     source: Synthetic,
     offers: Vec<Offer>,
     pictures: Vec<Snapshot>,
 }
 
-impl Desk {
-    fn new() -> Desk {
+impl Fixture {
+    fn new() -> Fixture {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
-        let person = rustix::pty::openpt(flags).unwrap();
-        rustix::pty::grantpt(&person).unwrap();
-        rustix::pty::unlockpt(&person).unwrap();
-        let name = rustix::pty::ptsname(&person, Vec::new()).unwrap();
+        let keyboard = rustix::pty::openpt(flags).unwrap();
+        rustix::pty::grantpt(&keyboard).unwrap();
+        rustix::pty::unlockpt(&keyboard).unwrap();
+        let name = rustix::pty::ptsname(&keyboard, Vec::new()).unwrap();
         let console = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
         rustix::stdio::dup2_stdin(&console).unwrap();
         crossterm::terminal::enable_raw_mode().unwrap();
         term::keys::never_wait().unwrap();
         let pictures = (1..=8).map(|tenths| snapshot(tenths, SyntheticFaults::All)).collect();
         let source = Synthetic::new();
-        Desk { person: person.into(), offers: source.offers(), source, pictures }
+        Fixture { keyboard: keyboard.into(), offers: source.offers(), source, pictures }
     }
 
     /// The messages that the console makes of `bytes`.
     fn messages(&mut self, bytes: &[u8]) -> Vec<Msg> {
-        self.person.write_all(bytes).unwrap();
+        self.keyboard.write_all(bytes).unwrap();
         let mut messages = Vec::new();
         while crossterm::event::poll(GLANCE).unwrap() {
             messages.extend(term::keys::message(crossterm::event::read().unwrap()));
@@ -81,7 +81,7 @@ impl Desk {
 struct Console<'a> {
     model: Model,
     source: Synthetic,
-    desk: &'a Desk,
+    fixture: &'a Fixture,
     has_left: bool,
 }
 
@@ -89,7 +89,7 @@ impl Console<'_> {
     fn take(&mut self, msg: Msg) {
         for effect in update::update(&mut self.model, msg) {
             match effect {
-                Effect::ListOffers => self.take(Msg::Offers(self.desk.offers.clone())),
+                Effect::ListOffers => self.take(Msg::Offers(self.fixture.offers.clone())),
                 Effect::Execute(command, why) => {
                     let result = self.source.execute(&command, &why);
                     self.take(Msg::Executed { command, result });
@@ -106,17 +106,17 @@ impl Console<'_> {
 }
 
 /// The first byte chooses the screen's size; the others are typed, in pieces that a picture follows each.
-fn any_terminal(desk: &mut Desk, bytes: &[u8]) {
+fn any_terminal(fixture: &mut Fixture, bytes: &[u8]) {
     let Some((first, bytes)) = bytes.split_first() else { return };
     let size = [(80, 24), (120, 40), (40, 10), (19, 4)][usize::from(first % 4)];
-    let pieces: Vec<Vec<Msg>> = bytes.chunks(16).map(|piece| desk.messages(piece)).collect();
-    desk.messages(END);
+    let pieces: Vec<Vec<Msg>> = bytes.chunks(16).map(|piece| fixture.messages(piece)).collect();
+    fixture.messages(END);
     let model = Model::new(THEME, size, OnHangup::Detach);
-    let mut console = Console { model, source: desk.source.clone(), desk, has_left: false };
+    let mut console = Console { model, source: fixture.source.clone(), fixture, has_left: false };
     let mut now_ns = 0;
     for (number, piece) in pieces.into_iter().enumerate() {
         now_ns += 100_000_000;
-        let snapshot = desk.pictures.get(number).cloned().map(Box::new);
+        let snapshot = fixture.pictures.get(number).cloned().map(Box::new);
         console.take(Msg::Snapshot { now_ns, snapshot, finished: Finished::No });
         for msg in piece {
             console.take(msg);
@@ -134,10 +134,10 @@ fn any_terminal(desk: &mut Desk, bytes: &[u8]) {
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     thread_local! {
-        static DESK: std::cell::RefCell<OnceCell<Desk>> = const { std::cell::RefCell::new(OnceCell::new()) };
+        static FIXTURE: std::cell::RefCell<OnceCell<Fixture>> = const { std::cell::RefCell::new(OnceCell::new()) };
     }
-    DESK.with_borrow_mut(|desk| {
-        desk.get_or_init(Desk::new);
-        any_terminal(desk.get_mut().unwrap(), bytes);
+    FIXTURE.with_borrow_mut(|fixture| {
+        fixture.get_or_init(Fixture::new);
+        any_terminal(fixture.get_mut().unwrap(), bytes);
     });
 });

@@ -301,7 +301,8 @@ fn the_engine_answers_a_file_with_its_soft_bytes() {
     let mut memory = Memory::new(2);
     let (model, _) = memory.models();
     let mut matcher = matcher(&model);
-    let (mut bits, mut soft, mut expected, mut found) = (Vec::new(), Vec::new(), Vec::new(), [0]);
+    let (mut bits, mut soft, mut expected) = (Vec::new(), Vec::new(), Vec::new());
+    let mut found = [0];
     for index in 0..2_000 {
         let mut shot = memory.draw();
         if index % 5 == 0 {

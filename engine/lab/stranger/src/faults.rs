@@ -6,6 +6,7 @@
 
 use crate::draw::Draw;
 use crate::engine::PATIENCE;
+use crate::profile::Profile;
 use crate::tally::Tally;
 use crate::terminal::Terminal;
 use crate::world::{Hang, Ran, World};
@@ -63,7 +64,22 @@ const FAULTS: [&str; 20] = [
 /// Keys of a console that only reads.
 const KEYS: [&[u8]; 13] = [b"\t", b"1", b"5", b"8", b"9", b"M", b"?", b"\x1b", b"j", b"[", b"f", b"\x1b[A", b":"];
 
-impl Target<'_> {
+impl<'a> Target<'a> {
+    /// An engine whose shots come from clients.
+    pub fn of_clients(world: &'a World<'a>, pid: u32, profile: &Profile, done: &'a AtomicBool, gap_ms: u64) -> Self {
+        Target {
+            world,
+            pid,
+            any_decoder: false,
+            has_rate: false,
+            streams: profile.streams,
+            silos: profile.silos,
+            done,
+            reader_stops_ms: None,
+            gap_ms,
+        }
+    }
+
     /// Injects faults until [`Target::done`].
     pub fn inject(&self, mut draw: Draw) -> Tally {
         let mut tally = Tally::default();

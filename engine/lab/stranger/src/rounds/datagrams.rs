@@ -107,17 +107,7 @@ pub fn run(world: &World, models: &mut Models, draw: &mut Draw, tally: &mut Tall
     let done = AtomicBool::new(false);
     let (mut sessions, most) = (draw.between(1, 6), if name == "surface_d3" { 60_000 } else { 1_500 });
     thread::scope(|scope| {
-        let target = Target {
-            world,
-            pid: engine.pid,
-            any_decoder: false,
-            has_rate: false,
-            streams: profile.streams,
-            silos: profile.silos,
-            done: &done,
-            reader_stops_ms: None,
-            gap_ms: 40,
-        };
+        let target = Target::of_clients(world, engine.pid, &profile, &done, 40);
         let own = draw.fork();
         let injector = scope.spawn(move || target.inject(own));
         let mut session_number = 1_000_000 + draw.below(1 << 40);
@@ -214,7 +204,10 @@ impl Client<'_> {
         }
         let count = ledger.shots() as u64;
         let mut sent_at: Vec<Option<Instant>> = vec![None; count as usize];
-        let (mut next, mut oldest, mut moved_at, mut reply_bytes) = (0u64, 0u64, Instant::now(), vec![0; 4096]);
+        // The shots from `oldest` to `next` are sent and not all answered.
+        let (mut oldest, mut next) = (0u64, 0u64);
+        let mut moved_at = Instant::now();
+        let mut reply_bytes = vec![0; 4096];
         while ledger.answered < count {
             if self.killed_at.is_some_and(|at| ledger.answered >= at) {
                 tally.killed_with_client += next - ledger.answered;

@@ -41,17 +41,7 @@ pub fn run(world: &World, models: &mut Models, draw: &mut Draw, tally: &mut Tall
     let Some(mut engine) = start_live(world, &words, tally) else { return };
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
-        let target = Target {
-            world,
-            pid: engine.pid,
-            any_decoder: false,
-            has_rate: false,
-            streams: profile.streams,
-            silos: profile.silos,
-            done: &done,
-            reader_stops_ms: None,
-            gap_ms: 60,
-        };
+        let target = Target::of_clients(world, engine.pid, &profile, &done, 60);
         let own = draw.fork();
         let injector = scope.spawn(move || target.inject(own));
         for session in (0..draw.between(2, 6)).rev() {
