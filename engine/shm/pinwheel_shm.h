@@ -1,6 +1,6 @@
-/* A region of shared memory between an engine and a client that sends it shots: C11, little-endian hosts. Layout 2; layout 3
- * where shots may have soft bytes. README.md beside this file says what each word means; the engine's own offsets are in feed/shm/layout.rs, and a test
- * compares the two. */
+/* A region of shared memory between an engine and a client that sends it shots: C11, little-endian
+ * hosts. Layout 2; layout 3 where shots may have soft bytes. README.md beside this file says what each
+ * word means; the engine's own offsets are in feed/shm/layout.rs, and a test compares the two. */
 #ifndef PINWHEEL_SHM_H
 #define PINWHEEL_SHM_H
 
