@@ -34,7 +34,7 @@ pub enum Encoding {
 
 /// Why a map cannot be used. The caller adds the file's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: found {found}, expected {expected}; {remedy}")]
+#[error("{}found {found}, expected {expected}; {remedy}", of_line(*.line))]
 pub struct MapError {
     /// The line, from 1; 0 if a line is missing.
     pub line: usize,
@@ -44,6 +44,11 @@ pub struct MapError {
     pub expected: String,
     /// What to do.
     pub remedy: String,
+}
+
+/// `line 3: `, or nothing for an error that is in no line.
+fn of_line(line: usize) -> String {
+    if line == 0 { String::new() } else { format!("line {line}: ") }
 }
 
 fn error<T>(

@@ -46,6 +46,7 @@ fn a_map_that_is_none_is_refused_in_one_sentence() {
     ] {
         let said = SoftMap::parse(text).unwrap_err().to_string();
         assert!(said.contains(part) && said.contains("expected") && !said.contains('\n'), "{part}: {said}");
+        assert!(!said.contains("line 0"), "{said}");
     }
 }
 
