@@ -252,29 +252,34 @@ fn shots_are_rescued_refused_and_answered_as_their_deadlines_ask() {
     let (alone, known) = (alone(), Known::new());
     let path = alone.file("answers.jsonl");
     let mut profile = profile();
-    (profile.input.streams, profile.decoder) = (3, Decoder::Correlated);
-    let streams = [(1, 1), (2, 2_000)].map(|(stream, answer_us)| StreamDeadline { stream, answer_us });
+    (profile.input.streams, profile.decoder) = (8, Decoder::Correlated);
+    // However fast the machine decodes, one of these is too near for the own decoder and not for the rescue decoder.
+    let answer_us = [1, 25, 50, 100, 200, 400, 2_000];
+    let streams = answer_us.into_iter().zip(1..).map(|(answer_us, stream)| StreamDeadline { stream, answer_us });
     profile.deadlines = Deadlines {
         order: ShotOrder::Deadline,
         rescue: Some(Rescue::UnionFind),
         answer_us: None,
-        streams: streams.into(),
+        streams: streams.collect(),
     };
     let mut config = config(&profile, known.input(20_000), None);
     config.sink = Some(sink(&profile, known.model.observables, None, Some(&path)));
     let outcome = run(config);
     assert_nothing_lost(&outcome);
-    let (counts, _) = known.check(&path, 3);
+    let (counts, _) = known.check(&path, 8);
     assert_counted(&outcome, &counts);
     let text = std::fs::read_to_string(&path).unwrap();
     let count = |status: &str| text.matches(&format!("\"status\":\"{status}\"")).count() as u64;
-    let [slow, hasty, quick] = &outcome.snapshot.streams[..] else { panic!("three streams") };
-    assert!(slow.rescued == 0 && slow.missed == 0, "{slow:?}");
-    assert!(hasty.refused > 6_000 && hasty.missed >= hasty.refused, "{hasty:?}");
-    assert!(quick.rescued > 0, "{quick:?}");
-    assert_eq!(count("rescued"), hasty.rescued + quick.rescued);
-    assert_eq!(count("deadline_too_near"), hasty.refused + quick.refused);
-    assert_eq!(errors(&outcome.snapshot, ErrorCode::DeadlineTooNear), hasty.refused + quick.refused);
+    let streams = &outcome.snapshot.streams;
+    let [patient, hasty, ..] = &streams[..] else { panic!("eight streams") };
+    assert!(patient.refused == 0 && patient.missed == 0, "{patient:?}");
+    assert!(hasty.refused > 2_000 && hasty.missed >= hasty.refused, "{hasty:?}");
+    let rescued: u64 = streams.iter().map(|stream| stream.rescued).sum();
+    let refused: u64 = streams.iter().map(|stream| stream.refused).sum();
+    assert!(rescued > hasty.rescued, "{streams:?}");
+    assert_eq!(count("rescued"), rescued);
+    assert_eq!(count("deadline_too_near"), refused);
+    assert_eq!(errors(&outcome.snapshot, ErrorCode::DeadlineTooNear), refused);
     assert!(outcome.snapshot.silos[0].graph.workers.iter().all(|worker| worker.expected_ns > 0));
     for thread in &outcome.snapshot.threads {
         assert_eq!(thread.memory.allocations, Some(0), "{}: {:?}", thread.name, thread.memory.first_site);
