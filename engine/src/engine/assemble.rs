@@ -110,7 +110,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     provoke(&mut silos, config.drill_command.as_ref());
     let (stop, requests) = (cold::Stop::new(), Arc::new(Requests::default()));
     let executor = Executor { steering: steering.clone(), requests: Arc::clone(&requests), silo_commands, moves };
-    let actions = AlarmActions { executor: executor.clone(), board: Arc::clone(&board), clock: clock.clone() };
+    let actions = AlarmActions::new(executor.clone(), Arc::clone(&board), clock.clone());
     let mut starting = Starting::new(&stop, &shared);
     let watchdog = watchdog::spawn(&config.profile, actions, (disk, plan.cold_cores.clone()), &mut notes);
     starting.watchdog = watchdog.map_err(no_room("watchdog", &plan))?;

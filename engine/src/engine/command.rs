@@ -437,7 +437,10 @@ fn change_decoding(
 /// Checks whether `by` may request `command`: operators may request anything of their own engine,
 /// alarm rules the actions that a profile can name.
 fn check_permitted(command: &Command, by: &Actor) -> Result<(), Refused> {
-    let is_for_rules = matches!(command, Command::Drain | Command::Pause | Command::Profile { .. });
+    let is_for_rules = matches!(
+        command,
+        Command::Drain | Command::Pause | Command::Profile { .. } | Command::Model { file: Some(_), .. }
+    );
     match by.kind() {
         Kind::Operator { uid, .. } => may_operate(uid, own_uid()),
         Kind::Alarm if is_for_rules => Ok(()),
@@ -484,14 +487,16 @@ mod tests {
     }
 
     #[test]
-    fn alarm_rules_may_drain_pause_and_switch_profiles_only() {
+    fn alarm_rules_may_drain_pause_and_switch_profiles_and_models_only() {
         let profile = Command::Profile { name: "shared".to_owned(), text: None, for_s: None };
         let alarm = Actor::alarm("role feed stood still");
-        for command in [Command::Drain, Command::Pause, profile] {
+        let model = |file: Option<&str>| Command::Model { file: file.map(str::to_owned), stream: Some(1) };
+        for command in [Command::Drain, Command::Pause, profile, model(Some("warm.dem"))] {
             assert!(check_permitted(&command, &alarm).is_ok(), "{command}");
         }
         let kill = Command::Silo { silo: 1, command: SiloCommand::Kill };
-        for command in [Command::Stop, Command::Resume, Command::Acknowledge { number: 0 }, kill.clone()] {
+        let acknowledge = Command::Acknowledge { number: 0 };
+        for command in [Command::Stop, Command::Resume, acknowledge, kill.clone(), model(None)] {
             assert!(check_permitted(&command, &alarm).is_err(), "{command}");
         }
         let refused = check_permitted(&kill, &alarm).map_err(|refused| refused.to_string());

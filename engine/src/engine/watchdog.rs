@@ -3,7 +3,9 @@
 //!
 //! Owns the watchdog's channel. Runs on a cold thread of its own, from before the first hot thread
 //! until Shutdown. Bounds: one tick at a time; a shutdown waits [`LEAVE_LIMIT`] for it and then
-//! does not join it. Not started if the profile has `diagnostics: Off`.
+//! does not join it. Not started if the profile has `diagnostics: Off`. Actions that read files and
+//! prepare decoders run in order on a second thread, which the first of them starts: they may take
+//! as long as a start of the engine, and the watchdog must not stop meanwhile.
 //!
 //! # Why it makes a final check
 //! The death of a role ends the run, and a drain without shots under way takes less than a
@@ -16,7 +18,9 @@ pub(super) mod message;
 use super::actor::Actor;
 use super::cold::{self, Stop};
 use super::command::{Command, Executor};
+use super::model_file;
 use crate::board::Board;
+use crate::board::alarms::Site;
 use crate::clock::Clock;
 use crate::host::{pin, priority};
 use crate::profile::{AlarmAction, AlarmRule, Diagnostics, Priority, Profile};
@@ -61,24 +65,59 @@ impl Running {
     }
 }
 
-/// Executes the actions of alarms and their programs.
+/// Executes the actions of alarms.
 pub(super) struct AlarmActions {
-    pub(super) executor: Executor,
-    pub(super) board: Arc<Board>,
-    pub(super) clock: Clock,
+    executor: Executor,
+    board: Arc<Board>,
+    clock: Clock,
+    /// To the thread that executes what takes long; `None` until it is needed.
+    slow: Option<Sender<(Command, Actor)>>,
+}
+
+impl AlarmActions {
+    pub(super) fn new(executor: Executor, board: Arc<Board>, clock: Clock) -> AlarmActions {
+        AlarmActions { executor, board, clock, slow: None }
+    }
+
+    /// Executes `command` after those before it, on their own thread.
+    fn execute_later(&mut self, command: Command, by: Actor) {
+        if self.slow.is_none() {
+            let (sender, commands) = channel::<(Command, Actor)>();
+            let executor = self.executor.clone();
+            let body = move || commands.iter().for_each(|(command, by)| execute(&executor, command, &by));
+            // Without another thread it is executed here.
+            self.slow = cold::spawn("alarm-actions", body).ok().map(|_| sender);
+        }
+        match &self.slow {
+            Some(slow) => drop(slow.send((command, by))),
+            None => execute(&self.executor, command, &by),
+        }
+    }
+}
+
+/// Executes an alarm's `command`; a refusal is recorded in the actions log.
+fn execute(executor: &Executor, command: Command, by: &Actor) {
+    let what = command.to_string();
+    if let Err(refused) = executor.execute(command, by) {
+        executor.steering.lock().note_action(by, &format!("{what}, action of an alarm, refused: {refused}"));
+    }
 }
 
 impl WatchdogActions for AlarmActions {
-    fn act(&mut self, action: &AlarmAction, why: &str) {
-        let command = match action {
-            AlarmAction::None => return,
-            AlarmAction::Drain => Command::Drain,
-            AlarmAction::StopFeed => Command::Pause,
-            AlarmAction::SwitchProfile(name) => Command::Profile { name: name.clone(), text: None, for_s: None },
-        };
-        // An action is refused if the engine already drains; an unreadable profile was noted at the
-        // start.
-        let _ = self.executor.execute(command, &Actor::alarm(why));
+    fn act(&mut self, action: &AlarmAction, site: Site, why: &str) {
+        let by = Actor::alarm(why);
+        match action {
+            AlarmAction::None => {}
+            AlarmAction::Drain => execute(&self.executor, Command::Drain, &by),
+            AlarmAction::StopFeed => execute(&self.executor, Command::Pause, &by),
+            AlarmAction::SwitchProfile(name) => {
+                self.execute_later(Command::Profile { name: name.clone(), text: None, for_s: None }, by);
+            }
+            AlarmAction::SwitchModel(file) => {
+                let stream = if let Site::Stream(stream) = site { Some(stream) } else { None };
+                self.execute_later(Command::Model { file: Some(file.clone()), stream }, by);
+            }
+        }
     }
 
     fn pin(&mut self, tid: u32, core: u32) -> Result<(), String> {
@@ -90,8 +129,8 @@ impl WatchdogActions for AlarmActions {
     }
 }
 
-/// Starts the watchdog that `profile` requires; `None` with diagnostics off. Notes the profiles
-/// that its rules name and that cannot be read.
+/// Starts the watchdog that `profile` requires; `None` with diagnostics off. Notes the profiles and
+/// models that its rules name and that cannot be read.
 pub(super) fn spawn(
     profile: &Profile,
     actions: AlarmActions,
@@ -144,12 +183,16 @@ fn run(mut watchdog: Watchdog, mut actions: AlarmActions, messages: &Receiver<Wa
     }
 }
 
-/// A sentence for each unreadable profile that a rule would switch to.
+/// A sentence for each unreadable profile or model that a rule would switch to.
 fn unreadable(rules: &[AlarmRule], profiles: Option<&Path>) -> Vec<String> {
     let said = |rule: &AlarmRule| match &rule.action {
         AlarmAction::SwitchProfile(name) => {
             let error = Profile::load(name, profiles).err()?;
             Some(format!("alarm {} would switch to profile {name}, which is unusable: {error}", rule.id))
+        }
+        AlarmAction::SwitchModel(file) => {
+            let error = model_file::read(file).err()?;
+            Some(format!("alarm {} would switch to another model, which is unusable: {error}", rule.id))
         }
         _ => None,
     };

@@ -5,7 +5,7 @@ use crate::rig::{alone, assert_nothing_lost, config, end, execute, profile, run,
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::code::{Model, Sampler, bundled_named};
 use pinwheel_engine::engine::{Command, DETECTIONS, Engine, Input, StreamDetections};
-use pinwheel_engine::profile::Rate;
+use pinwheel_engine::profile::{AlarmAction, AlarmRule, Rate, RuleId};
 use pinwheel_engine::streams::HealthVerdict;
 use std::sync::Arc;
 
@@ -69,6 +69,37 @@ fn an_error_that_drifts_in_one_stream_is_named_until_the_stream_has_the_right_mo
     );
     for thread in &outcome.snapshot.threads {
         assert_eq!(thread.memory.allocations, Some(0), "{}: {:?}", thread.name, thread.memory.first_site);
+    }
+}
+
+#[test]
+fn an_alarm_switches_its_stream_to_the_model_of_its_rule_or_says_why_not() {
+    let alone = alone();
+    let model = Arc::new(bundled_named("surface_d3").unwrap());
+    let changed = model.errors.iter().position(|error| error.effect().detectors == [2, 10]).unwrap();
+    let mut right = Model::clone(&model);
+    right.errors[changed].probability *= 5.0;
+    let file = alone.file("right.dem");
+    std::fs::write(&file, right.to_string()).unwrap();
+    for (file, is_right) in [(file.display().to_string(), true), ("surface_d5".to_owned(), false)] {
+        let mut profile = profile();
+        (profile.input.streams, profile.input.rate, profile.input.watch_drift) = (2, Rate::Hz(40_000.0), true);
+        let rule = AlarmRule { action: AlarmAction::SwitchModel(file), ..RuleId::ModelDrift.bundled() };
+        profile.alarms.push(rule);
+        let engine = Engine::start(config(&profile, drifting(&model, changed), None)).unwrap();
+        let is_alarms = |what: &str| what.contains("model ") && what.contains("an alarm");
+        let shown =
+            until(&engine, "the action", |now| now.control.last.as_ref().is_some_and(|last| is_alarms(&last.what)));
+        let what = shown.control.last.unwrap().what;
+        assert_eq!(what.contains("refused"), !is_right, "{what}");
+        if is_right {
+            until(&engine, "the model", |now| now.streams[1].model_hash == right.hash());
+        }
+        assert_eq!(engine.snapshot().streams[0].model_hash, model.hash());
+        engine.request_drain();
+        let outcome = end(engine);
+        assert_nothing_lost(&outcome);
+        assert_eq!(outcome.snapshot.streams[1].model_hash, if is_right { right.hash() } else { model.hash() });
     }
 }
 

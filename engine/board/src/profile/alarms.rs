@@ -81,6 +81,9 @@ pub enum AlarmAction {
     Drain,
     /// Applies the live fields of this profile.
     SwitchProfile(String),
+    /// Decodes the alarm's stream by this error model, a file or a bundled one; all streams if the alarm names none.
+    /// Needs `window: None` and `predecoder: None`.
+    SwitchModel(String),
     /// Accepts no further shots; shots in progress are answered.
     StopFeed,
 }

@@ -673,10 +673,23 @@ impl Check {
                     "write one line of instructions for the operator",
                 );
             }
-            if let AlarmAction::SwitchProfile(name) = &rule.action
-                && name.trim().is_empty()
-            {
-                self.refuse(&field("action"), "no name", "a profile's name", "write SwitchProfile(\"shared\")");
+            let action = field("action");
+            match &rule.action {
+                AlarmAction::SwitchProfile(name) if name.trim().is_empty() => {
+                    self.refuse(&action, "no name", "a profile's name", "write SwitchProfile(\"shared\")");
+                }
+                AlarmAction::SwitchModel(file) if file.trim().is_empty() => {
+                    self.refuse(&action, "no file", "a model's file", "write SwitchModel(\"fitted.dem\")");
+                }
+                AlarmAction::SwitchModel(_) if profile.window != Window::None => {
+                    let expected = "no SwitchModel unless window is None: windows keep their model";
+                    self.refuse(&action, "SwitchModel", expected, "set window: None, or another action");
+                }
+                AlarmAction::SwitchModel(_) if profile.predecoder != Predecoder::None => {
+                    let expected = "no SwitchModel unless predecoder is None: it keeps the model of the start";
+                    self.refuse(&action, "SwitchModel", expected, "set predecoder: None, or another action");
+                }
+                _ => {}
             }
         }
         if let OnAlarm::Exec(path) = &profile.on_alarm

@@ -593,6 +593,18 @@ fn alarm_rules_are_read_checked_and_refused_with_their_field() {
     assert!(refused(&rule.replace("hysteresis: 0.5", "hysteresis: 1.5")).contains("1.5"));
     assert!(refused(&rule.replace("look", &"l".repeat(161))).contains("161"));
     assert!(refused(&rule.replace("shared", " ")).contains("no name"));
+    let other_model = rule.replace("SwitchProfile(\"shared\")", "SwitchModel(\"fitted.dem\")");
+    assert_eq!(with(&other_model).unwrap().alarms[0].action, AlarmAction::SwitchModel("fitted.dem".to_owned()));
+    assert!(refused(&other_model.replace("fitted.dem", "")).contains("no file"));
+    for (field, kept) in [
+        ("window: None", "window: Some((commit_rounds: 5, buffer_rounds: 5))"),
+        ("predecoder: None", "predecoder: Local"),
+    ] {
+        let text = lab().replacen("alarms: []", &format!("alarms: [{other_model}]"), 1);
+        assert!(text.contains(field), "{field}");
+        let error = Profile::parse(&text.replacen(field, kept, 1), "lab.ron").unwrap_err();
+        assert!(error.findings().iter().any(|finding| finding.expected.contains("no SwitchModel")), "{error}");
+    }
     let found = findings_with("on_alarm: None", "on_alarm: Exec(\"page.sh\")");
     assert!(found[0].found.contains("page.sh") && found[0].remedy.contains("absolute path"), "{found:?}");
     assert_eq!(applies("alarms"), Applies::Live);

@@ -69,8 +69,8 @@ const EXPLAINS_NS: u64 = 2_500_000_000;
 
 /// What the watchdog does through the engine.
 pub trait WatchdogActions {
-    /// Runs an alarm's action, once at its onset; `why` is the alarm's sentence.
-    fn act(&mut self, action: &AlarmAction, why: &str);
+    /// Runs the action of an alarm at `site`, once at its onset; `why` is the alarm's sentence.
+    fn act(&mut self, action: &AlarmAction, site: Site, why: &str);
 
     /// Pins thread `tid` to `core`.
     ///
@@ -459,7 +459,8 @@ impl Watchdog {
             }
         }
         if rule.action != AlarmAction::None {
-            actions.act(&rule.action, &self.alarms.record(place).sentence);
+            let record = self.alarms.record(place);
+            actions.act(&rule.action, record.site, &record.sentence);
         }
     }
 }

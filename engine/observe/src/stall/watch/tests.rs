@@ -27,7 +27,7 @@ pub(super) struct Done {
 }
 
 impl WatchdogActions for Done {
-    fn act(&mut self, action: &AlarmAction, why: &str) {
+    fn act(&mut self, action: &AlarmAction, _: Site, why: &str) {
         assert!(!why.is_empty());
         self.actions.push(action.clone());
     }
