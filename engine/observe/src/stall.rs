@@ -29,6 +29,7 @@ pub mod ptrace;
 pub mod outside;
 mod competitors;
 mod counter_rules;
+mod incidents;
 #[expect(unsafe_code, reason = "samples a thread's stack by signal")]
 pub mod stack;
 pub mod switches;

@@ -8,6 +8,10 @@
 //! # Why a row is reused
 //! One row holds all episodes of a rule at a site: a new episode changes its onset and its count.
 //! When all rows are taken, a new alarm replaces the alarm that ended longest ago, and its number.
+//!
+//! # Why an incident has no row of its own
+//! An incident is a root alarm with the alarms that it explains. The root's row says all of it, so that
+//! a reader needs no second table that may change meanwhile.
 
 use super::{AlarmRow, get, set};
 use crate::profile::{RuleId, Severity};
@@ -107,8 +111,20 @@ pub struct AlarmRecord {
     pub snoozed_until: Ticks,
     /// How sure the verdict is.
     pub confidence: Confidence,
+    /// Number of the alarm that is the root of its incident: its own number if none explains it; 0: not judged yet.
+    pub incident: u64,
+    /// Of a root: the first onset of its incident's latest episode.
+    pub incident_onset: Ticks,
+    /// Of a root: when the last alarm of its incident ended; 0: one is active.
+    pub incident_ended: Ticks,
+    /// Of a root: shots that were late or answered with an error in all episodes of its incident.
+    pub shots_hit: u64,
+    /// Of a root: the highest severity in its incident.
+    pub incident_severity: Severity,
     /// Cause of the verdict, one word of the verdict's list; empty: none.
     pub cause: String,
+    /// Who caused it, if that is somebody outside the engine: programs, their numbers and users; else empty.
+    pub who: String,
     /// What is wrong, and why, in one sentence with numbers.
     pub sentence: String,
     /// Observations that support the verdict, one a line.
@@ -119,6 +135,8 @@ pub struct AlarmRecord {
     pub culprit: String,
     /// What to do.
     pub runbook: String,
+    /// Of a root: the alarms that it explains, a line each: rule, tab, sentence.
+    pub consequences: String,
 }
 
 impl AlarmRow {
@@ -143,16 +161,23 @@ impl AlarmRow {
             record.acknowledged.0,
             record.snoozed_until.0,
             record.confidence as u64,
+            record.incident,
+            record.incident_onset.0,
+            record.incident_ended.0,
+            record.shots_hit,
+            record.incident_severity.code(),
         ];
         for (word, value) in self.words.iter().zip(words) {
             set(word, value);
         }
         self.cause.write(&record.cause);
+        self.who.write(&record.who);
         self.sentence.write(&record.sentence);
         self.evidence.write(&record.evidence);
         self.stack.write(&record.stack);
         self.culprit.write(&record.culprit);
         self.runbook.write(&record.runbook);
+        self.consequences.write(&record.consequences);
     }
 
     /// The record; `None` before the first, or if the writer interfered with each attempt.
@@ -188,12 +213,19 @@ impl AlarmRow {
                 1 => Confidence::Likely,
                 _ => Confidence::Unexplained,
             },
+            incident: word(14),
+            incident_onset: Ticks(word(15)),
+            incident_ended: Ticks(word(16)),
+            shots_hit: word(17),
+            incident_severity: Severity::from_code(word(18)),
             cause: self.cause.read(),
+            who: self.who.read(),
             sentence: self.sentence.read(),
             evidence: self.evidence.read(),
             stack: self.stack.read(),
             culprit: self.culprit.read(),
             runbook: self.runbook.read(),
+            consequences: self.consequences.read(),
         })
     }
 }
@@ -227,12 +259,19 @@ mod tests {
             acknowledged: Ticks(number),
             snoozed_until: Ticks(number),
             confidence: Confidence::Certain,
+            incident: number,
+            incident_onset: Ticks(number),
+            incident_ended: Ticks(number),
+            shots_hit: number,
+            incident_severity: Severity::Critical,
             cause: "descheduled".into(),
+            who: "sh (4711)".into(),
             sentence: format!("sentence {number}"),
             evidence: format!("evidence {number}\nmore of it"),
             stack: format!("frame {number}"),
             culprit: "role.rs:7".into(),
             runbook: "look".into(),
+            consequences: format!("late_answers\tsentence {number}"),
         }
     }
 

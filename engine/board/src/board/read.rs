@@ -14,15 +14,15 @@ mod shadow;
 mod sources;
 mod threads;
 
-use super::alarms::{AlarmRecord, Site};
+use super::alarms::{AlarmRecord, AlarmState, Site};
 use super::histogram::HistogramBlock;
 use super::layout::{ANSWER_READERS_MAX, ERRORS_MAX, Stage};
 use super::reading::{Now, flag, fraction, number, one_less};
 use super::snapshot::{
-    AlarmView, ArbiterView, ClockView, ControlView, Counters, DeviceState, DriftView, EngineView, ErrorCount,
-    FaultView, GpuView, GraphView, LifecycleView, LogView, MovesView, OverflowView, PairView, PlacementView,
-    RecorderView, RingView, SiloDepthView, SiloView, SlotState, SlotTimes, SlotView, Snapshot, SourceStream,
-    SourceView, StageView, StepView, StreamView, ThreadView, WorkerState, WorkerView,
+    AlarmView, ArbiterView, ClockView, Consequence, ControlView, Counters, DeviceState, DriftView, EngineView,
+    ErrorCount, FaultView, GpuView, GraphView, IncidentRoot, IncidentView, LifecycleView, LogView, MovesView,
+    OverflowView, PairView, PlacementView, RecorderView, RingView, SiloDepthView, SiloView, SlotState, SlotTimes,
+    SlotView, Snapshot, SourceStream, SourceView, StageView, StepView, StreamView, ThreadView, WorkerState, WorkerView,
 };
 use super::{Board, ClockBlock, SlotStamps, StreamFeedBlock, WHOLE_SHOT, get};
 use crate::clock::Clock;
@@ -36,7 +36,7 @@ impl Board {
     /// The alarms alone, by `clock`, which must be the engine's.
     #[must_use]
     pub fn alarm_views(&self, clock: &Clock) -> Vec<AlarmView> {
-        Reader { board: self, now: &Now::by(clock) }.alarms()
+        Reader { board: self, now: &Now::by(clock) }.alarms().0
     }
 
     /// The engine as it is now, by `clock`, which must be the engine's.
@@ -46,6 +46,7 @@ impl Board {
         let reader = Reader { board: self, now };
         let (threads, silos) = (self.shape().threads as usize, self.shape().silos as usize);
         let board_path = self.path().map(|path| path.display().to_string());
+        let (alarms, incidents) = reader.alarms();
         let dropped = (0..threads).map(|thread| get(&self.thread(thread).events_dropped)).sum();
         let depths = (0..).zip(0..silos).map(|(id, silo)| SiloDepthView::read(self.silo_depth(silo), now, id));
         Snapshot {
@@ -57,7 +58,8 @@ impl Board {
             faults: reader.faults(),
             clock: ClockView::read(self.clock(), now),
             log: LogView::read(self.log(), now, dropped),
-            alarms: reader.alarms(),
+            alarms,
+            incidents,
             recorder: RecorderView::read(self.recorder(), now),
             sources: reader.sources(),
             control: ControlView::read(self.control(), now),
@@ -270,11 +272,37 @@ impl Reader<'_> {
         vec![SourceView::read(block, self.now, kind, (0..self.board.shape().streams).map(stream).collect())]
     }
 
-    fn alarms(&self) -> Vec<AlarmView> {
-        let records = self.board.alarms().iter().filter_map(super::AlarmRow::read);
-        let mut alarms: Vec<AlarmView> = records.map(|record| self.alarm(record)).collect();
+    /// The alarms, and the incidents that they are parts of.
+    fn alarms(&self) -> (Vec<AlarmView>, Vec<IncidentView>) {
+        let records: Vec<AlarmRecord> = self.board.alarms().iter().filter_map(super::AlarmRow::read).collect();
+        let roots = records.iter().filter(|record| record.incident == record.number);
+        let mut incidents: Vec<IncidentView> = roots.map(|record| self.incident(record)).collect();
+        let mut alarms: Vec<AlarmView> = records.into_iter().map(|record| self.alarm(record)).collect();
         alarms.sort_by_key(AlarmView::rank);
-        alarms
+        incidents.sort_by_key(IncidentView::rank);
+        (alarms, incidents)
+    }
+
+    fn incident(&self, root: &AlarmRecord) -> IncidentView {
+        let at = |ticks: Ticks| Some(self.now.at_ns(ticks.0)).filter(|ns| *ns != 0);
+        let (onset_ns, ended_ns) = (at(root.incident_onset).unwrap_or(0), at(root.incident_ended));
+        IncidentView {
+            number: root.number,
+            root: IncidentRoot {
+                rule: root.rule.name(),
+                cause: root.cause.clone(),
+                sentence: root.sentence.clone(),
+                who: root.who.clone(),
+            },
+            consequences: Consequence::read(&root.consequences),
+            severity: root.incident_severity,
+            state: if ended_ns.is_some() { AlarmState::Ended } else { AlarmState::Active },
+            onset_ns,
+            ended_ns,
+            duration_ns: ended_ns.unwrap_or_else(|| self.now.ns()).saturating_sub(onset_ns),
+            shots_hit: root.shots_hit,
+            count: root.count,
+        }
     }
 
     fn alarm(&self, record: AlarmRecord) -> AlarmView {
@@ -304,7 +332,9 @@ impl Reader<'_> {
             acknowledged_ns: at(record.acknowledged),
             snoozed_until_ns: at(record.snoozed_until),
             confidence: record.confidence,
+            incident: record.incident,
             cause: record.cause,
+            who: record.who,
             sentence: record.sentence,
             evidence: record.evidence.lines().map(str::to_owned).collect(),
             stack: record.stack.lines().map(str::to_owned).collect(),

@@ -22,7 +22,7 @@ pub use super::layout::{
     InputHealthView, LifecycleView, LogView, MovesView, OverflowView, PlacementView, RecorderView, RoleView,
     ShadowView, SiloDepthView, SourcePeer, SourceStream, SourceView, StreamView, ThreadView,
 };
-pub use alarms::AlarmView;
+pub use alarms::{AlarmView, Consequence, IncidentRoot, IncidentView};
 pub use arbiter::{LeaseView, PortView, TransferView, TransitionView};
 pub use clock::{PairView, StepView};
 pub use control::{ActionView, HeldFeedView, RevertView};
@@ -58,6 +58,8 @@ pub struct Snapshot {
     pub log: LogView,
     /// Alarms of this run: active ones first, then by severity, then the newest first.
     pub alarms: Vec<AlarmView>,
+    /// The alarms by their causes, in the same order.
+    pub incidents: Vec<IncidentView>,
     /// State of the flight recorder.
     pub recorder: RecorderView,
     /// Live sources of shots; empty if shots come from a sampler or a file.

@@ -39,6 +39,21 @@ pub struct Raised {
     pub count: Option<u64>,
 }
 
+/// What a root's row says of its incident.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Incident {
+    /// The first onset of its alarms.
+    pub onset: Ticks,
+    /// When its last alarm ended; 0: one is active.
+    pub ended: Ticks,
+    /// Shots that were late or answered with an error.
+    pub shots_hit: u64,
+    /// The highest severity of its alarms.
+    pub severity: Severity,
+    /// The alarms that the root explains, a line each: rule, tab, sentence.
+    pub consequences: String,
+}
+
 /// All alarms of a run.
 #[derive(Debug, Default)]
 pub struct AlarmTable {
@@ -89,6 +104,7 @@ impl AlarmTable {
             record.severity = raised.severity;
             record.confidence = Confidence::Unexplained;
             record.cause.clear();
+            record.who.clear();
             record.evidence.clear();
             record.stack.clear();
             record.culprit.clear();
@@ -122,12 +138,19 @@ impl AlarmTable {
             acknowledged: Ticks(0),
             snoozed_until: Ticks(0),
             confidence: Confidence::Unexplained,
+            incident: 0,
+            incident_onset: Ticks(0),
+            incident_ended: Ticks(0),
+            shots_hit: 0,
+            incident_severity: Severity::Note,
             cause: String::new(),
+            who: String::new(),
             sentence: String::new(),
             evidence: String::new(),
             stack: String::new(),
             culprit: String::new(),
             runbook: String::new(),
+            consequences: String::new(),
         };
         if self.records.len() < ALARMS_MAX {
             self.records.push(record);
@@ -146,6 +169,7 @@ impl AlarmTable {
     pub fn explain(&mut self, place: usize, verdict: Verdict, now: Ticks, board: &Board) {
         let record = &mut self.records[place];
         record.cause = verdict.cause.name().to_owned();
+        record.who = verdict.who;
         record.sentence = verdict.sentence;
         record.evidence = verdict.evidence;
         record.confidence = verdict.confidence;
@@ -153,6 +177,31 @@ impl AlarmTable {
             record.judged = now;
         }
         board.alarms()[place].publish(record);
+    }
+
+    /// Makes the alarm in row `place` a root, with what is known of its incident.
+    pub fn lead(&mut self, place: usize, incident: Incident, board: &Board) {
+        let record = &mut self.records[place];
+        let before = record.clone();
+        record.incident = record.number;
+        record.incident_onset = incident.onset;
+        record.incident_ended = incident.ended;
+        record.shots_hit = incident.shots_hit;
+        record.incident_severity = incident.severity;
+        record.consequences = incident.consequences;
+        if *record != before {
+            board.alarms()[place].publish(record);
+        }
+    }
+
+    /// Makes the alarm in row `place` a consequence of alarm number `root`.
+    pub fn follow(&mut self, place: usize, root: u64, board: &Board) {
+        let record = &mut self.records[place];
+        if record.incident != root {
+            record.incident = root;
+            record.consequences.clear();
+            board.alarms()[place].publish(record);
+        }
     }
 
     /// Writes the stack of the stalled thread into the alarm.

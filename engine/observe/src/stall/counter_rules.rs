@@ -50,11 +50,14 @@ pub(super) struct Condition {
     pub(super) verdict: Verdict,
 }
 
-/// A recent stall that may explain late answers.
+/// What may explain late answers: a recent stall, a role that died, or a device that is lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RecentStall {
     pub(super) cause: Cause,
     pub(super) confidence: Confidence,
+    pub(super) who: String,
+    /// The silos whose answers it can make late, one bit each.
+    pub(super) silos: u64,
     pub(super) sentence: String,
     /// How long it lasted and when it ended, nanoseconds since the start.
     pub(super) took_ns: u64,
@@ -76,11 +79,24 @@ pub(super) struct CounterRules {
     growing: Vec<u32>,
     free_mib: Option<f64>,
     looked: u64,
+    /// See [`CounterRules::shots_hit`].
+    shots_hit: u64,
+    /// The same at the readings of the window.
+    hits: VecDeque<u64>,
 }
 
 impl CounterRules {
     pub(super) fn new(rate: TickRate, silos: usize, disk: Option<PathBuf>) -> CounterRules {
-        CounterRules { looks: VecDeque::new(), rate, disk, growing: vec![0; silos], free_mib: None, looked: 0 }
+        CounterRules {
+            looks: VecDeque::new(),
+            rate,
+            disk,
+            growing: vec![0; silos],
+            free_mib: None,
+            looked: 0,
+            shots_hit: 0,
+            hits: VecDeque::new(),
+        }
     }
 
     /// All conditions with a value other than zero at `now_ns`.
@@ -89,6 +105,7 @@ impl CounterRules {
         if self.looks.len() > WINDOW {
             self.looks.pop_front();
         }
+        self.count_hits();
         let mut found = Vec::new();
         let (Some(long), Some(now)) = (self.looks.front(), self.looks.back()) else { return found };
         for silo in 0..now.silos.len() {
@@ -107,10 +124,30 @@ impl CounterRules {
         found
     }
 
+    /// Adds the shots that were hit since the reading before.
+    fn count_hits(&mut self) {
+        if let Some(then) = self.looks.len().checked_sub(2).map(|at| &self.looks[at])
+            && let Some(now) = self.looks.back()
+        {
+            self.shots_hit += now.hit_since(then);
+        }
+        self.hits.push_back(self.shots_hit);
+        if self.hits.len() > WINDOW {
+            self.hits.pop_front();
+        }
+    }
+
+    /// Shots that were late or answered with an error since the start, and until half a second ago. An answer with an
+    /// error may be late as well, so between two readings the larger number counts: it is at least so many.
+    pub(super) fn shots_hit(&self) -> (u64, u64) {
+        (self.shots_hit, self.hits.front().copied().unwrap_or(0))
+    }
+
     /// The conditions at the end of a run, whatever their rates: panics, losses, duplicates, errors
     /// of the last window.
     pub(super) fn last(&mut self, board: &Board, now_ns: u64) -> Vec<Condition> {
         let now = CounterReading::of(board, now_ns, self.rate);
+        self.shots_hit += self.looks.back().map_or(0, |then| now.hit_since(then));
         let mut found = Vec::new();
         for silo in 0..now.silos.len() {
             standing(board, silo, &now.silos[silo], &mut found);
@@ -134,6 +171,7 @@ impl CounterRules {
         let (then, new) = (&long.silos[silo], &now.silos[silo]);
         let (answered, late) = (new.answered - then.answered, new.late - then.late);
         let site = Site::Silo(silo as u32, 0);
+        let recent = recent.filter(|recent| recent.silos >> silo & 1 != 0);
         if answered >= 20 && late > 0 {
             let share = late as f64 * 100.0 / answered as f64;
             let what = format!("silo {silo}: {late} of {answered} answers late ({share:.0} %)");
@@ -174,7 +212,8 @@ impl CounterRules {
             || newest.is_some_and(|then| self.busiest(board, then, now, recent).is_some_and(|(share, _)| share >= 60));
         if let Some(recent) = recent.filter(|_| !has_most) {
             let sentence = format!("{what}: {}", recent.sentence);
-            return Verdict { cause: recent.cause, sentence, confidence: recent.confidence, evidence };
+            let who = recent.who.clone();
+            return Verdict { cause: recent.cause, sentence, confidence: recent.confidence, who, evidence };
         }
         match busiest.filter(|(share, _)| has_most || *share >= 40) {
             Some((share, busy)) => {
@@ -185,12 +224,14 @@ impl CounterRules {
                     busy.thread,
                     each as f64 / 1e3
                 );
-                Verdict { cause: Cause::SlowStage, sentence, confidence: Confidence::Likely, evidence }
+                let confidence = Confidence::Likely;
+                Verdict { cause: Cause::SlowStage, sentence, confidence, who: String::new(), evidence }
             }
             None => Verdict {
                 cause: Cause::Unexplained,
                 sentence: format!("{what}: no stall and no busy role explains it"),
                 confidence: Confidence::Unexplained,
+                who: String::new(),
                 evidence,
             },
         }
@@ -268,7 +309,7 @@ pub(super) fn condition(rule: RuleId, site: Site, value: f64, count: Option<u64>
 }
 
 pub(super) fn plain(cause: Cause, sentence: String) -> Verdict {
-    Verdict { cause, evidence: sentence.clone(), sentence, confidence: Confidence::Certain }
+    Verdict { cause, evidence: sentence.clone(), sentence, confidence: Confidence::Certain, who: String::new() }
 }
 
 /// Shots answered with an error between two readings.

@@ -9,14 +9,18 @@
 //! (quota, affinity, blocked, steal), then shares of time (descheduled, faults), and last the
 //! thread's own work.
 
+use super::account::OtherThread;
 use super::observe::{JIFFY_NS, Observations, SignalState};
 use super::procfs;
+use super::switches::Switched;
 use crate::board::alarms::Confidence;
 
 /// More faults from memory than this for each millisecond run are the cause.
 const FAULTS_PER_MS: u64 = 100;
 /// More shootdowns than this for each millisecond are the cause.
 const SHOOTDOWNS_PER_MS: u64 = 50;
+/// Before the name of a thread of this process.
+pub(super) const OWN: &str = "this process's own ";
 /// Most bytes of evidence.
 const EVIDENCE_MAX: usize = 1536;
 
@@ -119,6 +123,8 @@ pub struct Verdict {
     pub sentence: String,
     /// How certain the cause is.
     pub confidence: Confidence,
+    /// Who did it, if that is somebody outside the thread: a program and its number; else empty.
+    pub who: String,
     /// The observations that it is based on, one a line.
     pub evidence: String,
 }
@@ -136,7 +142,34 @@ pub fn verdict(seen: &Observations) -> Verdict {
     };
     let who = if cause == Cause::Frozen { "everything" } else { &seen.thread };
     let sentence = format!("{who} stood still {}{place}: {why}", ms(seen.stall_ns));
-    Verdict { cause, sentence, confidence, evidence: joined(&seen.lines()) }
+    let who = match cause {
+        Cause::Descheduled => who_ran(seen).iter().map(|(who, _)| who.as_str()).collect::<Vec<_>>().join(" and "),
+        Cause::Stopped => seen.detail.tracer.map_or_else(String::new, |tracer| format!("process {tracer}")),
+        _ => String::new(),
+    };
+    Verdict { cause, sentence, confidence, who, evidence: joined(&seen.lines()) }
+}
+
+/// Those who had the thread's core for most of the time, and how long: by record, else the one that ran there most.
+fn who_ran(seen: &Observations) -> Vec<(String, u64)> {
+    let named = |other: &OtherThread| {
+        let own = if other.is_own { OWN } else { "" };
+        format!("{own}{} ({})", other.command, other.pid)
+    };
+    let Some(switched) = seen.switched.as_ref().filter(|switched| is_taken(seen, switched)) else {
+        return seen.others.first().map(|other| (named(other), other.ran_ns)).into_iter().collect();
+    };
+    // All threads that ran at least a quarter of that time, most first.
+    let had_much = switched.by.iter().filter(|(_, _, ns)| *ns >= switched.taken_ns / 4);
+    let each =
+        had_much.filter_map(|(pid, _, ns)| Some((named(seen.others.iter().find(|other| other.pid == *pid)?), *ns)));
+    each.collect()
+}
+
+/// Whether the records show that the core was taken for half of the stall. They cover the stall itself, not the time
+/// between the readings.
+fn is_taken(seen: &Observations, switched: &Switched) -> bool {
+    seen.stall_ns > 0 && switched.taken_ns >= seen.stall_ns / 2
 }
 
 type Explanation = (Cause, Confidence, String);
@@ -313,21 +346,10 @@ fn many_faults(seen: &Observations) -> Option<(u64, u64)> {
 
 /// Whether the kernel's records show that its core was taken, and by whom. This is certain.
 fn taken(seen: &Observations) -> Option<Explanation> {
-    let switched = seen.switched.as_ref()?;
-    // The records cover the stall itself, not the time between the readings.
-    if seen.stall_ns == 0 || switched.taken_ns < seen.stall_ns / 2 {
-        return None;
-    }
+    let switched = seen.switched.as_ref().filter(|switched| is_taken(seen, switched))?;
     let core = seen.found_core.or(seen.core).map_or_else(String::new, |core| format!(" on core {core}"));
     let (taken, times) = (ms(switched.taken_ns), switched.taken);
-    // All threads that ran at least a quarter of that time, most first.
-    let had_much = switched.by.iter().filter(|(_, _, ns)| *ns >= switched.taken_ns / 4);
-    let each = had_much.filter_map(|(pid, _, ns)| {
-        let other = seen.others.iter().find(|other| other.pid == *pid)?;
-        let own = if other.is_own { "this process's own " } else { "" };
-        Some(format!("{own}{} ({pid}), which ran {}", other.command, ms(*ns)))
-    });
-    let each: Vec<String> = each.collect();
+    let each: Vec<String> = who_ran(seen).iter().map(|(who, ns)| format!("{who}, which ran {}", ms(*ns))).collect();
     let most = (!each.is_empty()).then(|| format!("by {}{core}", each.join(" and ")));
     let whom = most.unwrap_or_else(|| {
         format!("{core}; by whom is not visible (sysctl kernel.perf_event_paranoid=0 or CAP_PERFMON shows it)")
@@ -348,11 +370,10 @@ fn waiting(seen: &Observations) -> Option<Explanation> {
     }
     let waited = seen.waited_ns.filter(|_| seen.is_share(seen.waited_ns, 50))?;
     let core = seen.found_core.or(seen.core).map_or_else(String::new, |core| format!(" on core {core}"));
-    Some(match seen.others.first() {
-        Some(other) => {
-            let own = if other.is_own { "this process's own " } else { "" };
-            let ran = if other.ran_ns > 0 { format!(", which ran {}", ms(other.ran_ns)) } else { String::new() };
-            let why = format!("descheduled {} by {own}{} ({}){core}{ran}", ms(waited), other.command, other.pid);
+    Some(match who_ran(seen).first() {
+        Some((who, ran_ns)) => {
+            let ran = if *ran_ns > 0 { format!(", which ran {}", ms(*ran_ns)) } else { String::new() };
+            let why = format!("descheduled {} by {who}{core}{ran}", ms(waited));
             (Cause::Descheduled, Confidence::Likely, why)
         }
         None => {

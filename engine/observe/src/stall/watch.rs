@@ -24,6 +24,7 @@
 
 mod episode;
 mod gaps;
+mod grouping;
 mod judge;
 
 use super::account::{Accounts, CoreAccount, Owner, ThreadAccount};
@@ -41,6 +42,7 @@ use crate::host;
 use crate::profile::{AlarmAction, AlarmRule, OnAlarm, RuleId, Severity, rule};
 use crate::units::{Nanos, Ticks};
 use episode::Episode;
+use grouping::Incidents;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -128,6 +130,7 @@ pub struct Watchdog {
     sampler: Option<Sampler>,
     symbolizer: Option<Symbolizer>,
     notifier: Option<AlarmNotifier>,
+    incidents: Incidents,
     /// The pending request for a stack: (thread, ticket).
     asked: Option<usize>,
     ticked: Option<Ticks>,
@@ -163,6 +166,7 @@ impl Watchdog {
             sampler: Sampler::install(),
             symbolizer: None,
             notifier: None,
+            incidents: Incidents::default(),
             asked: None,
             ticked: None,
             woke: now,
@@ -219,6 +223,7 @@ impl Watchdog {
         let board = Arc::clone(&self.config.board);
         let found = self.counter_rules.last(&board, self.at_ns(now));
         self.settle(found, now, actions);
+        self.group(now);
     }
 
     fn ns(&self, span: Ticks) -> u64 {
@@ -323,7 +328,7 @@ impl Watchdog {
         let board = Arc::clone(&self.config.board);
         self.look_at_cores(now, actions);
         if !matches!(self.phase, Phase::Live | Phase::Drain) {
-            return;
+            return self.group(now);
         }
         let recent = self.recent(now).or_else(|| self.waited_lately());
         let mut found = self.counter_rules.look(&board, self.at_ns(now), recent.as_ref());
@@ -331,6 +336,7 @@ impl Watchdog {
             found.extend(self.by_account(index, self.at_ns(now)));
         }
         self.settle(found, now, actions);
+        self.group(now);
     }
 
     /// Checks whether the threads' cores are online. Pins a thread again when its core is back.
@@ -364,9 +370,14 @@ impl Watchdog {
         (self.accounts.thread(index, at_ns), self.accounts.core(core, at_ns))
     }
 
-    /// The last stall, as long as it may explain other alarms.
+    /// The last stall, dead role or lost device, as long as it may explain other alarms.
     fn recent(&self, now: Ticks) -> Option<RecentStall> {
-        let is_stall = |rule| matches!(rule, RuleId::Heartbeat | RuleId::FrameGap | RuleId::Frozen);
+        let is_stall = |rule| {
+            matches!(
+                rule,
+                RuleId::Heartbeat | RuleId::FrameGap | RuleId::Frozen | RuleId::RoleDied | RuleId::DeviceLost
+            )
+        };
         let stalls = self.alarms.records().filter(|record| is_stall(record.rule) && !record.cause.is_empty());
         let last = stalls.max_by_key(|record| record.last)?;
         if self.ns(now.since(last.last)) > EXPLAINS_NS {
@@ -377,6 +388,12 @@ impl Watchdog {
         Some(RecentStall {
             cause,
             confidence: last.confidence.min(Confidence::Likely),
+            who: last.who.clone(),
+            silos: match last.site {
+                Site::Thread(index) => self.silos_of(index as usize),
+                Site::Silo(silo, _) => 1 << (silo & 63),
+                Site::Engine(_) | Site::Stream(_) => u64::MAX,
+            },
             sentence: last.sentence.clone(),
             took_ns: self.ns(until.since(last.onset)),
             ended_ns: self.at_ns(until),
@@ -444,20 +461,9 @@ impl Watchdog {
         Some(place)
     }
 
-    /// Runs the operator's program and the rule's action.
+    /// Runs the rule's action. The operator's program follows once it is known whether the alarm is a root.
     fn announce(&mut self, place: usize, rule: &AlarmRule, actions: &mut dyn WatchdogActions) {
-        if let OnAlarm::Exec(program) = &self.config.on_alarm {
-            if self.notifier.is_none() {
-                self.notifier = AlarmNotifier::start();
-            }
-            let number = self.alarms.record(place).number;
-            let snapshot = self.config.board.alarm_views(&self.config.clock);
-            if let (Some(notifier), Some(view)) =
-                (&mut self.notifier, snapshot.iter().find(|view| view.number == number))
-            {
-                notifier.notify(program, view);
-            }
-        }
+        self.incidents.tell(self.alarms.record(place).number);
         if rule.action != AlarmAction::None {
             let record = self.alarms.record(place);
             actions.act(&rule.action, record.site, &record.sentence);

@@ -86,9 +86,11 @@ blocks! {
         /// Versions written; 0: no alarm.
         versions: AtomicU64,
         /// The record's numbers, in the order of its fields.
-        words: [AtomicU64; 14],
+        words: [AtomicU64; 19],
         /// Cause of the verdict, one word.
         cause: Text<4>,
+        /// Who caused it, if that is somebody outside the engine.
+        who: Text<16>,
         /// What is wrong and why, one sentence.
         sentence: Text<48>,
         /// Observations that support the verdict, lines.
@@ -99,6 +101,8 @@ blocks! {
         culprit: Text<16>,
         /// What to do.
         runbook: Text<24>,
+        /// The alarms that it explains, a line each: rule, tab, sentence.
+        consequences: Text<192>,
     }
     /// The flight recorder. Written by it, except `run_dir` (Init).
     RecorderBlock => #[derive(Default, Eq)] RecorderView(block, now) {

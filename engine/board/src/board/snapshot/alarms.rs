@@ -40,8 +40,12 @@ pub struct AlarmView {
     pub snoozed_until_ns: Option<u64>,
     /// How sure the verdict is.
     pub confidence: Confidence,
+    /// Number of the alarm that is the root of its incident: its own number if none explains it; 0: not judged yet.
+    pub incident: u64,
     /// Cause of the verdict, one word; empty: none.
     pub cause: String,
+    /// Who caused it, if that is somebody outside the engine; else empty.
+    pub who: String,
     /// What is wrong and why.
     pub sentence: String,
     /// Observations that support the verdict.
@@ -52,6 +56,72 @@ pub struct AlarmView {
     pub culprit: Option<String>,
     /// What to do.
     pub runbook: String,
+}
+
+/// Alarms that share a cause: the root, and the alarms that it explains. Times are nanoseconds since
+/// the engine's start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct IncidentView {
+    /// Number of the root's alarm.
+    pub number: u64,
+    /// The alarm that explains all others.
+    pub root: IncidentRoot,
+    /// What it explains, earliest first.
+    pub consequences: Vec<Consequence>,
+    /// The highest severity of its alarms.
+    pub severity: Severity,
+    /// Whether one of its alarms is active.
+    pub state: AlarmState,
+    /// First onset of its latest episode.
+    pub onset_ns: u64,
+    /// End of its last alarm.
+    pub ended_ns: Option<u64>,
+    /// Length of its latest episode, so far.
+    pub duration_ns: u64,
+    /// Shots that were late or answered with an error in all its episodes.
+    pub shots_hit: u64,
+    /// Episodes of its root so far.
+    pub count: u64,
+}
+
+/// The root of an incident.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct IncidentRoot {
+    /// Name of its rule.
+    pub rule: &'static str,
+    /// Cause of the verdict, one word; empty: none yet.
+    pub cause: String,
+    /// What is wrong and why.
+    pub sentence: String,
+    /// Who caused it, if that is somebody outside the engine; else empty.
+    pub who: String,
+}
+
+/// An alarm that another one explains.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Consequence {
+    /// Name of its rule.
+    pub rule: String,
+    /// What is wrong.
+    pub sentence: String,
+}
+
+impl Consequence {
+    /// Of the lines that a root's row keeps.
+    pub(in crate::board) fn read(lines: &str) -> Vec<Consequence> {
+        let of = |line: &str| {
+            let (rule, sentence) = line.split_once('\t').unwrap_or((line, ""));
+            Consequence { rule: rule.to_owned(), sentence: sentence.to_owned() }
+        };
+        lines.lines().map(of).collect()
+    }
+}
+
+impl IncidentView {
+    /// Sort key of lists: active ones first, then by severity, then the newest first.
+    pub(in crate::board) fn rank(&self) -> impl Ord + use<> {
+        (self.state, Reverse(self.severity), Reverse(self.onset_ns), self.number)
+    }
 }
 
 impl AlarmView {

@@ -65,12 +65,19 @@ impl Bench {
             acknowledged: Ticks(0),
             snoozed_until: Ticks(0),
             confidence: Confidence::Likely,
+            incident: 1,
+            incident_onset: onset,
+            incident_ended: Ticks(0),
+            shots_hit: 0,
+            incident_severity: severity,
             cause: text(),
+            who: text(),
             sentence: "stalled".into(),
             evidence: text(),
             stack: text(),
             culprit: text(),
             runbook: text(),
+            consequences: text(),
         });
     }
 }

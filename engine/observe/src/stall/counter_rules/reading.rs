@@ -33,6 +33,12 @@ pub(super) struct SiloReading {
 }
 
 impl SiloReading {
+    /// Late answers or answers with errors since `then`, whichever are more.
+    fn hit_since(&self, then: &SiloReading) -> u64 {
+        let errors = |reading: &SiloReading| reading.errors.iter().sum::<u64>();
+        self.late.saturating_sub(then.late).max(errors(self).saturating_sub(errors(then)))
+    }
+
     pub(super) fn backlog(&self) -> u64 {
         self.scheduled.saturating_sub(self.submitted)
     }
@@ -169,6 +175,11 @@ pub(super) struct CounterReading {
 }
 
 impl CounterReading {
+    /// Shots of all silos that were hit since `then`.
+    pub(super) fn hit_since(&self, then: &CounterReading) -> u64 {
+        self.silos.iter().zip(&then.silos).map(|(now, then)| now.hit_since(then)).sum()
+    }
+
     pub(super) fn of(board: &Board, at_ns: u64, rate: TickRate) -> CounterReading {
         let (shape, clock) = (board.shape(), board.clock());
         let (source, start) = (board.source(), Ticks(get(&board.header().start_ticks)));

@@ -41,7 +41,8 @@ pub(super) fn world() -> (CounterRules, Board) {
 pub(super) fn stall(took_ms: u64, ended_ms: u64) -> RecentStall {
     let sentence = "hot-0 stood still: the hypervisor took its core".to_owned();
     let (took_ns, ended_ns) = (took_ms * MS, ended_ms * MS);
-    RecentStall { cause: Cause::Steal, confidence: Confidence::Likely, sentence, took_ns, ended_ns }
+    let (cause, confidence) = (Cause::Steal, Confidence::Likely);
+    RecentStall { cause, confidence, who: String::new(), silos: 1, sentence, took_ns, ended_ns }
 }
 
 /// A drill of a slow harvest was once called hypervisor steal: a short stall had come just before

@@ -35,7 +35,7 @@ pub(super) fn stall() -> Observations {
 }
 
 fn of(seen: &Observations) -> (Cause, Confidence) {
-    let Verdict { cause, confidence, sentence, evidence } = verdict(seen);
+    let Verdict { cause, confidence, sentence, evidence, .. } = verdict(seen);
     assert!(sentence.contains("20.0 ms") && !evidence.is_empty(), "{sentence}");
     (cause, confidence)
 }
@@ -58,6 +58,7 @@ fn a_ready_thread_was_descheduled_and_its_likely_competitor_is_named() {
     let named = Observations { others: vec![other], ..waited };
     assert_eq!(of(&named), (Cause::Descheduled, Confidence::Likely));
     assert!(verdict(&named).sentence.contains("by cargo (8123) on core 1"));
+    assert_eq!(verdict(&named).who, "cargo (8123)");
 }
 
 #[test]

@@ -160,14 +160,25 @@ impl Watchdog {
         };
         let most = self.threads.iter().enumerate().filter_map(waited).max()?;
         let (share, index, took_ns) = (most.0 >= EXPLAINS_PERCENT).then_some(most)?;
-        let (thread, block) = (&self.threads[index], self.config.board.thread(index));
-        let by = match board::get(&block.competitor_pid) {
-            0 => "by whom is not visible (CAP_PERFMON would show each switch)".to_owned(),
-            pid => format!("last seen there: {} ({pid})", block.competitor_command.read()),
+        let thread = &self.threads[index];
+        let by = match self.competitor(index).as_str() {
+            "" => "by whom is not visible (CAP_PERFMON would show each switch)".to_owned(),
+            who => format!("last seen there: {who}"),
         };
         let sentence = format!("{} was descheduled for {share} % of 0.5 s on core {}; {by}", thread.name, thread.core);
         let ended_ns = thread.bases.back().map_or(0, |base| base.0.at_ns);
-        Some(RecentStall { cause: Cause::Descheduled, confidence: Confidence::Likely, sentence, took_ns, ended_ns })
+        let (cause, confidence) = (Cause::Descheduled, Confidence::Likely);
+        let (who, silos) = (self.competitor(index), self.silos_of(index));
+        Some(RecentStall { cause, confidence, who, silos, sentence, took_ns, ended_ns })
+    }
+
+    /// The program that was last seen on the core of thread `index`; empty: none.
+    fn competitor(&self, index: usize) -> String {
+        let block = self.config.board.thread(index);
+        match board::get(&block.competitor_pid) {
+            0 => String::new(),
+            pid => format!("{} ({pid})", block.competitor_command.read()),
+        }
     }
 
     /// TLB shootdowns go to the cores that use an address space. If no other thread ran on the
@@ -205,6 +216,7 @@ impl Watchdog {
             evidence: format!("{count} shoot-downs (row TLB of /proc/interrupts) in {:.0} ms", span_ns as f64 / 1e6),
             sentence,
             confidence,
+            who: String::new(),
         };
         Some(condition(RuleId::Interrupts, site, a_second, None, verdict))
     }
@@ -223,7 +235,8 @@ pub(super) fn waits(thread: &Thread, site: Site, then: &Baseline, now: &Baseline
         seen.span_ns as f64 / 1e9
     );
     let evidence = joined(&seen.lines());
-    let verdict = Verdict { cause: Cause::Descheduled, sentence, confidence: Confidence::Certain, evidence };
+    let (cause, confidence, who) = (Cause::Descheduled, Confidence::Certain, String::new());
+    let verdict = Verdict { cause, sentence, confidence, who, evidence };
     (share >= 1.0).then(|| condition(RuleId::Scheduler, site, share, None, verdict))
 }
 
@@ -241,6 +254,7 @@ impl Watchdog {
             cause,
             sentence: format!("{}, at {line}", record.sentence),
             confidence: Confidence::Certain,
+            who: record.who.clone(),
             evidence: record.evidence.clone(),
         };
         let board = Arc::clone(&self.config.board);

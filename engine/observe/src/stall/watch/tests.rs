@@ -295,3 +295,52 @@ fn a_core_that_goes_offline_is_named_and_its_thread_is_pinned_again_when_it_is_b
     assert!(alarm.sentence.contains("something changed its affinity"), "{}", alarm.sentence);
     assert_eq!(world.done.pinned.len(), 1);
 }
+
+/// Late answers while a device is lost are its consequence, and what follows later is another incident.
+#[test]
+fn alarms_of_one_cause_are_one_incident_with_the_shots_that_it_hit() {
+    let mut world = world(Vec::new());
+    let incidents = |world: &World| world.board.snapshot(&world.clock).incidents;
+    let answers = |world: &mut World, late: u64| {
+        for _ in 0..5 {
+            board::add(&world.board.harvest(0).answered, 100);
+            board::add(&world.board.harvest(0).late, late);
+            world.run(100 * MS, [true, true]);
+        }
+    };
+    answers(&mut world, 0);
+    assert_eq!(incidents(&world), []);
+    let onset_ns = world.board.snapshot(&world.clock).at_ns;
+    board::set(&world.board.dispatch(0).device_state, 1);
+    answers(&mut world, 40);
+    let found = incidents(&world);
+    let [incident] = &found[..] else { panic!("{found:?}") };
+    let (root, consequences) = (&incident.root, &incident.consequences);
+    assert_eq!((root.rule, root.cause.as_str(), root.who.as_str()), ("device_lost", "device hung", ""));
+    assert_eq!(consequences.iter().map(|alarm| alarm.rule.as_str()).collect::<Vec<_>>(), ["late_answers"]);
+    assert!(consequences[0].sentence.contains("late") && consequences[0].sentence.contains("device lost"));
+    assert_eq!((incident.state, incident.severity, incident.ended_ns), (AlarmState::Active, Severity::Critical, None));
+    assert!(incident.onset_ns.abs_diff(onset_ns) < 300 * MS, "{}", incident.onset_ns);
+    let late = world.alarm(RuleId::LateAnswers, Site::Silo(0, 0)).unwrap();
+    assert_eq!((late.incident, late.cause.as_str()), (incident.number, "device hung"));
+    board::set(&world.board.dispatch(0).device_state, 0);
+    answers(&mut world, 0);
+    world.run(3 * HOLD_NS, [true, true]);
+    let ended = incidents(&world);
+    assert_eq!((ended.len(), ended[0].state, ended[0].shots_hit), (1, AlarmState::Ended, 200));
+    assert!(ended[0].ended_ns.unwrap() > late.onset_ns && ended[0].consequences == incident.consequences);
+    // Late again, and the device is there: that has nothing to do with it.
+    world.run(5 * HOLD_NS, [true, true]);
+    answers(&mut world, 40);
+    let found = incidents(&world);
+    assert_eq!(found.iter().map(|incident| incident.root.rule).collect::<Vec<_>>(), ["late_answers", "device_lost"]);
+    assert_eq!((found[1].shots_hit, &found[1].consequences), (200, &incident.consequences));
+    // And lost again: one more episode, whose shots count on.
+    let block = world.board.dispatch(0);
+    board::set(&block.device_losses, 2);
+    board::set(&block.device_state, 1);
+    answers(&mut world, 40);
+    let again = incidents(&world).into_iter().find(|incident| incident.root.rule == "device_lost").unwrap();
+    assert_eq!((again.number, again.count, again.state), (incident.number, 2, AlarmState::Active));
+    assert!(again.shots_hit > 200 && again.onset_ns > late.onset_ns, "{again:?}");
+}

@@ -1,0 +1,209 @@
+//! Which alarms share a cause: for each alarm the root that explains it.
+//!
+//! Pure: the same alarms give the same incidents. Run by the watchdog. Bounded by the alarm table, whose rows are
+//! compared in pairs.
+//!
+//! ```text
+//!  clock, frozen ─▶ a role died, device lost, affinity ─▶ threads stand still ─▶ quarantine ─▶ full ring, backlog
+//!                                                           └─▶ late answers ─▶ answers with errors, lost input
+//! ```
+//!
+//! # Why rules and not times alone
+//! Two causes at once are two incidents, although their times are equal. So an alarm explains another one only where
+//! there is a way from one to the other: the same thread, a thread that serves the silo, the device of the silo. An
+//! alarm whose own verdict names another cause stays its own.
+
+use super::verdict::{Cause, OWN};
+use crate::board::alarms::Site;
+use crate::profile::{RuleId, Severity};
+use pinwheel_edge::slot::word::ErrorCode;
+
+/// A sign may be noticed before its cause by so much: rules look at windows of half a second.
+const BEFORE_NS: u64 = 1_000_000_000;
+/// A cause that is over explains signs that begin so much later.
+const AFTER_NS: u64 = 2_500_000_000;
+/// A backlog is an alarm only after it grew for two seconds.
+const BACKLOG_NS: u64 = 2_000_000_000;
+
+/// What the rules need of one alarm.
+#[derive(Clone, Debug)]
+pub(super) struct Sign {
+    pub(super) rule: RuleId,
+    pub(super) site: Site,
+    pub(super) severity: Severity,
+    /// `None`: no verdict yet.
+    pub(super) cause: Option<Cause>,
+    pub(super) who: String,
+    /// Nanoseconds since the engine's start.
+    pub(super) onset_ns: u64,
+    /// Its end, or now.
+    pub(super) until_ns: u64,
+    /// The core of its thread, if it is pinned.
+    pub(super) core: Option<u32>,
+    /// The silos that it concerns, one bit each.
+    pub(super) silos: u64,
+}
+
+/// For each sign the number of its root: its own if none explains it.
+pub(super) fn roots(signs: &[Sign]) -> Vec<usize> {
+    let order = |at: usize| (rank(&signs[at]), signs[at].onset_ns, at);
+    let parent = |at: usize| {
+        let before = (0..signs.len()).filter(|other| order(*other) < order(at));
+        // Of several, the longest: it has done most.
+        before
+            .filter(|other| explains(&signs[*other], &signs[at]))
+            .max_by_key(|other| (signs[*other].severity, signs[*other].until_ns - signs[*other].onset_ns))
+    };
+    let parents: Vec<Option<usize>> = (0..signs.len()).map(parent).collect();
+    // A parent comes before its child in the order, so this ends.
+    let root = |mut at: usize| {
+        while let Some(parent) = parents[at] {
+            at = parent;
+        }
+        at
+    };
+    (0..signs.len()).map(root).collect()
+}
+
+/// Place in the order of causes: a sign is explained only by one of a lower rank, or an earlier one of the same.
+fn rank(sign: &Sign) -> u8 {
+    match sign.rule {
+        RuleId::Clock => 0,
+        RuleId::Frozen => 1,
+        RuleId::RoleDied | RuleId::DeviceLost | RuleId::Affinity | RuleId::Disk => 2,
+        RuleId::HotAllocation | RuleId::NeverIdle | RuleId::Interrupts => 3,
+        RuleId::Heartbeat => 4,
+        RuleId::FrameGap => 5,
+        RuleId::Scheduler => 6,
+        RuleId::Quarantine | RuleId::InputHealth => 7,
+        RuleId::Errors if !is_of_time(sign.site) => 8,
+        RuleId::RingFull => 9,
+        RuleId::Backlog => 10,
+        RuleId::LateAnswers => 11,
+        RuleId::Errors | RuleId::Source | RuleId::Events | RuleId::ModelDrift | RuleId::Duplicates => 12,
+    }
+}
+
+/// The error code of an alarm about answers with errors.
+fn code(site: Site) -> Option<ErrorCode> {
+    let Site::Silo(_, part) = site else { return None };
+    ErrorCode::ALL.into_iter().find(|code| *code as u32 == part)
+}
+
+/// Whether the shots got this error because something took too long.
+fn is_of_time(site: Site) -> bool {
+    code(site).is_some_and(|code| {
+        matches!(
+            code,
+            ErrorCode::LaunchDeadline
+                | ErrorCode::ShotDeadline
+                | ErrorCode::Drained
+                | ErrorCode::WindowFull
+                | ErrorCode::PageAway
+                | ErrorCode::OverflowDeadline
+                | ErrorCode::DroppedOldest
+                | ErrorCode::DroppedNew
+                | ErrorCode::PluginLate
+                | ErrorCode::DeadlineTooNear
+        )
+    })
+}
+
+/// Whether shots get this error when the device is lost or does not answer.
+fn is_of_device(site: Site) -> bool {
+    code(site)
+        .is_some_and(|code| matches!(code, ErrorCode::LaunchFailed | ErrorCode::LaunchUnknown | ErrorCode::DeviceLost))
+}
+
+/// Whether `root` can be the cause of `sign`.
+fn explains(root: &Sign, sign: &Sign) -> bool {
+    let slow_to_see = if sign.rule == RuleId::Backlog { BACKLOG_NS } else { 0 };
+    let do_meet = sign.onset_ns + BEFORE_NS >= root.onset_ns
+        && sign.onset_ns <= root.until_ns.saturating_add(AFTER_NS + slow_to_see);
+    do_meet && leads_to(root, sign)
+}
+
+fn leads_to(root: &Sign, sign: &Sign) -> bool {
+    let is_stall = matches!(sign.rule, RuleId::Heartbeat | RuleId::FrameGap | RuleId::Scheduler);
+    let has_silo = root.silos & sign.silos != 0;
+    let is_thread = root.site == sign.site;
+    match root.rule {
+        // The counter jumped: a suspend, or another host. A clock that was set changes no latency.
+        RuleId::Clock => root.site == Site::Engine(2) && (sign.rule == RuleId::Frozen || is_stall || is_slow(sign)),
+        RuleId::Frozen => is_stall || is_slow(sign),
+        RuleId::RoleDied => {
+            let with_its_silo = matches!(sign.rule, RuleId::RoleDied | RuleId::Errors);
+            has_silo && (is_slow(sign) || with_its_silo) || is_thread && is_stall
+        }
+        RuleId::DeviceLost => {
+            let is_call = is_stall && sign.cause == Some(Cause::Blocked);
+            let of_device = sign.rule == RuleId::Quarantine || sign.rule == RuleId::Errors && is_of_device(sign.site);
+            has_silo && (of_device || is_slow(sign) || is_call)
+        }
+        RuleId::Affinity | RuleId::HotAllocation | RuleId::NeverIdle | RuleId::Interrupts => {
+            is_thread && is_stall || has_silo && is_slow(sign) && !has_own_reason(sign)
+        }
+        RuleId::Heartbeat | RuleId::FrameGap | RuleId::Scheduler if is_stall => {
+            let is_same = root.cause == sign.cause && root.cause.is_some();
+            match is_thread {
+                true => is_same || sign.cause.is_none_or(|cause| cause == Cause::Unexplained),
+                false => is_same && share(root, sign) || holds_core_of(root, sign),
+            }
+        }
+        RuleId::Heartbeat | RuleId::FrameGap | RuleId::Scheduler => {
+            has_silo && (is_slow(sign) || sign.rule == RuleId::Quarantine) && !has_own_reason(sign)
+        }
+        RuleId::Quarantine => {
+            let of_device = sign.rule == RuleId::Errors && is_of_device(sign.site);
+            has_silo && (is_slow(sign) || of_device) && !has_own_reason(sign)
+        }
+        RuleId::Errors if !is_of_time(root.site) => has_silo && is_slow(sign) && sign.cause == root.cause,
+        RuleId::RingFull | RuleId::Backlog => has_silo && is_slow(sign),
+        RuleId::LateAnswers => has_silo && sign.rule == RuleId::Errors && is_of_time(sign.site),
+        RuleId::InputHealth => sign.rule == RuleId::ModelDrift && is_thread,
+        RuleId::Disk => sign.rule == RuleId::Events,
+        RuleId::Errors | RuleId::Source | RuleId::Events | RuleId::ModelDrift | RuleId::Duplicates => false,
+    }
+}
+
+/// Whether it says that shots wait: late, piled up, without a slot, or answered with an error because of time.
+fn is_slow(sign: &Sign) -> bool {
+    match sign.rule {
+        RuleId::RingFull | RuleId::Backlog | RuleId::LateAnswers => true,
+        RuleId::Errors => is_of_time(sign.site),
+        // Shots that a socket's senders lost because nobody read it.
+        RuleId::Source => sign.site == Site::Engine(1),
+        _ => false,
+    }
+}
+
+/// Whether it has a cause that no thread that stood still explains: a stage that is slow by itself, or a reader of
+/// answers that does not read.
+fn has_own_reason(sign: &Sign) -> bool {
+    let is_reader = sign.rule == RuleId::RingFull && matches!(sign.site, Site::Silo(_, 1));
+    sign.cause == Some(Cause::SlowStage) || is_reader
+}
+
+/// Whether two threads that stand still for the same cause do so for the same reason.
+fn share(one: &Sign, other: &Sign) -> bool {
+    match one.cause {
+        Some(Cause::Quota | Cause::Steal | Cause::Stopped | Cause::Frozen | Cause::Invisible) => true,
+        Some(Cause::Descheduled) => one.who == other.who,
+        Some(Cause::Offline | Cause::Affinity | Cause::Heat | Cause::Interrupts) => has_same_core(one, other),
+        _ => false,
+    }
+}
+
+fn has_same_core(one: &Sign, other: &Sign) -> bool {
+    one.core.is_some() && one.core == other.core
+}
+
+/// Whether a thread of the engine that computes too long keeps another one from their core.
+fn holds_core_of(root: &Sign, sign: &Sign) -> bool {
+    let computes = root.cause.is_some_and(Cause::is_ours);
+    let is_ours = sign.cause == Some(Cause::Descheduled) && sign.who.starts_with(OWN);
+    computes && is_ours && has_same_core(root, sign)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! Alarms into incidents: which alarm is the root, what it explains, how many shots were hit.
+//!
+//! Run by the watchdog after the rules. Owns the count of shots of each incident, and the alarms of which the
+//! operator's program has not been told yet. Bounded by the alarm table.
+//!
+//! # Why the operator's program is told here
+//! It is told of roots alone: one call for one cause. Whether an alarm is one is known only now.
+
+use super::{Thread, Watchdog};
+use crate::board;
+use crate::board::alarms::{AlarmRecord, AlarmState, Site};
+use crate::profile::OnAlarm;
+use crate::stall::alarm_table::Incident;
+use crate::stall::incidents::{Sign, roots};
+use crate::stall::notify::AlarmNotifier;
+use crate::stall::verdict::Cause;
+use crate::units::Ticks;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Alarms that ended so long ago stay in their incidents.
+const SETTLED_NS: u64 = 5_000_000_000;
+/// Shots are hit by what ended so shortly before.
+const LINGERS_NS: u64 = 500_000_000;
+/// Most bytes of the consequences' lines.
+const LINES_MAX: usize = 1536;
+
+/// Incidents by the number of their root.
+#[derive(Debug, Default)]
+pub(super) struct Incidents {
+    hits: BTreeMap<u64, Hits>,
+    /// Numbers of alarms of which the operator's program has not been told.
+    untold: Vec<u64>,
+}
+
+/// Shots hit by one incident.
+#[derive(Debug)]
+struct Hits {
+    /// In earlier episodes.
+    before: u64,
+    /// The engine's count when this episode began.
+    base: u64,
+    is_open: bool,
+}
+
+impl Incidents {
+    /// Alarm `number` has begun and is no note.
+    pub(super) fn tell(&mut self, number: u64) {
+        self.untold.push(number);
+    }
+}
+
+impl Watchdog {
+    /// Finds the roots of alarms that are active or have just ended, and writes their incidents.
+    pub(super) fn group(&mut self, now: Ticks) {
+        let is_settled = |record: &AlarmRecord| {
+            record.incident != 0 && record.ended.0 != 0 && self.ns(now.since(record.ended)) > SETTLED_NS
+        };
+        let records: Vec<(usize, AlarmRecord)> =
+            self.alarms.records().cloned().enumerate().filter(|(_, record)| !is_settled(record)).collect();
+        let signs: Vec<Sign> = records.iter().map(|(_, record)| self.sign(record, now)).collect();
+        let roots = roots(&signs);
+        for root in 0..records.len() {
+            let members: Vec<&AlarmRecord> =
+                (0..records.len()).filter(|at| roots[*at] == root).map(|at| &records[at].1).collect();
+            let (place, record) = &records[root];
+            if members.is_empty() {
+                self.follow(*place, records[roots[root]].1.number);
+            } else {
+                self.lead(*place, record, &members, now);
+            }
+        }
+        self.tell_roots();
+        let alarms = &self.alarms;
+        self.incidents.hits.retain(|number, _| alarms.records().any(|record| record.number == *number));
+    }
+
+    fn follow(&mut self, place: usize, root: u64) {
+        let board = Arc::clone(&self.config.board);
+        self.alarms.follow(place, root, &board);
+    }
+
+    fn lead(&mut self, place: usize, root: &AlarmRecord, members: &[&AlarmRecord], now: Ticks) {
+        let is_active = members.iter().any(|member| member.state == AlarmState::Active);
+        let last = members.iter().map(|member| member.ended).max().unwrap_or_default();
+        let shots_hit = self.hit(root, is_active || self.ns(now.since(last)) <= LINGERS_NS);
+        let mut consequences: Vec<&AlarmRecord> =
+            members.iter().copied().filter(|member| member.number != root.number).collect();
+        consequences.sort_by_key(|member| (member.onset, member.number));
+        let incident = Incident {
+            onset: members.iter().map(|member| member.onset).min().unwrap_or_default(),
+            ended: if is_active { Ticks(0) } else { last },
+            shots_hit,
+            severity: members.iter().map(|member| member.severity).max().unwrap_or(root.severity),
+            consequences: lines(&consequences),
+        };
+        let board = Arc::clone(&self.config.board);
+        self.alarms.lead(place, incident, &board);
+    }
+
+    /// Shots that the incident of `root` hit; counts on while it `is_open`.
+    fn hit(&mut self, root: &AlarmRecord, is_open: bool) -> u64 {
+        let (all, until_window) = self.counter_rules.shots_hit();
+        let new = Hits { before: root.shots_hit, base: until_window, is_open: true };
+        let hits = self.incidents.hits.entry(root.number).or_insert(new);
+        if is_open && !hits.is_open {
+            *hits = Hits { before: root.shots_hit, base: until_window, is_open: true };
+        }
+        let counts = hits.is_open;
+        hits.is_open = is_open;
+        if counts { hits.before + (all - hits.base) } else { root.shots_hit }
+    }
+
+    /// What the rules need of an alarm.
+    fn sign(&self, record: &AlarmRecord, now: Ticks) -> Sign {
+        let thread = if let Site::Thread(index) = record.site { self.threads.get(index as usize) } else { None };
+        let silos = match record.site {
+            Site::Thread(index) => self.silos_of(index as usize),
+            Site::Silo(silo, _) => 1 << (silo & 63),
+            Site::Engine(_) | Site::Stream(_) => u64::MAX,
+        };
+        Sign {
+            rule: record.rule,
+            site: record.site,
+            severity: record.severity,
+            cause: Cause::ALL.iter().copied().find(|cause| cause.name() == record.cause),
+            who: record.who.clone(),
+            onset_ns: self.at_ns(record.onset),
+            until_ns: self.at_ns(if record.ended.0 == 0 { now } else { record.ended }),
+            core: thread.filter(|thread| thread.pinned).map(|Thread { core, .. }| *core),
+            silos,
+        }
+    }
+
+    /// The silos whose roles thread `index` runs, one bit each.
+    pub(super) fn silos_of(&self, index: usize) -> u64 {
+        if index >= self.config.board.shape().threads as usize {
+            return u64::MAX;
+        }
+        let block = self.config.board.thread(index);
+        let roles = (board::get(&block.roles_count) as usize).min(block.roles.len());
+        let silo = |role: &board::RoleBlock| board::get(&role.identity) >> 8 & 63;
+        // Before its roles are built it may be any.
+        if roles == 0 { u64::MAX } else { block.roles[..roles].iter().fold(0, |mask, role| mask | 1 << silo(role)) }
+    }
+
+    /// Runs the operator's program for new alarms that are roots.
+    fn tell_roots(&mut self) {
+        let untold = std::mem::take(&mut self.incidents.untold);
+        let OnAlarm::Exec(program) = &self.config.on_alarm else { return };
+        if untold.is_empty() {
+            return;
+        }
+        if self.notifier.is_none() {
+            self.notifier = AlarmNotifier::start();
+        }
+        let Some(notifier) = &mut self.notifier else { return };
+        for alarm in self.config.board.alarm_views(&self.config.clock) {
+            if alarm.incident == alarm.number && untold.contains(&alarm.number) {
+                notifier.notify(program, &alarm);
+            }
+        }
+    }
+}
+
+/// The consequences' lines that fit, each complete.
+fn lines(consequences: &[&AlarmRecord]) -> String {
+    let mut text = String::new();
+    for record in consequences {
+        let line = format!("{}\t{}", record.rule, record.sentence.replace(['\t', '\n'], " "));
+        if text.len() + line.len() + 1 > LINES_MAX {
+            break;
+        }
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&line);
+    }
+    text
+}
