@@ -64,6 +64,8 @@ pub enum Action {
     Acknowledge,
     /// Acknowledge all active alarms.
     AcknowledgeAll,
+    /// Incidents or all alarms in the list.
+    AlarmRows,
     /// Silence the alarm under the cursor for ten minutes.
     Snooze,
     /// Open the command palette.

@@ -214,6 +214,8 @@ pub struct Model {
     pub lists: Arrangements,
     /// Division of the view between list and details.
     pub zoom: Zoom,
+    /// Rows of the list of alarms.
+    pub alarm_rows: alarms::AlarmRows,
     /// The reason for the next action, as written at its question.
     pub why: String,
     /// Effects of observed actions, oldest first.
@@ -262,6 +264,7 @@ impl Model {
             keymap: Rc::default(),
             lists: Arrangements::default(),
             zoom: Zoom::Both,
+            alarm_rows: alarms::AlarmRows::default(),
             why: String::new(),
             measured: Vec::new(),
             trail: Vec::new(),

@@ -20,8 +20,8 @@ pub use wilson::{byar_95, interval_95};
 use pinwheel_engine::board::deadlines::{WrongOrLate, wrong_or_late};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    ClockView, CompetitorView, Counters, DecoderShots, ErrorCount, GpuView, InputHealthView, LogView, MoveFailure,
-    MovesView, PlacementView, PriorityView, SiloView, Snapshot, SourceView, StreamView, ThreadView,
+    ClockView, CompetitorView, Counters, DecoderShots, ErrorCount, GpuView, IncidentView, InputHealthView, LogView,
+    MoveFailure, MovesView, PlacementView, PriorityView, SiloView, Snapshot, SourceView, StreamView, ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, EnvironmentResult, Outcome};
 use pinwheel_engine::profile::Faults;
@@ -222,6 +222,8 @@ pub struct Report {
     pub streams: Vec<StreamReport>,
     /// Problems found at the end, and the alarms of the log.
     pub alarms: Vec<Alarm>,
+    /// The alarms of the log by their causes: each with the alarms that it explains.
+    pub incidents: Vec<IncidentView>,
     /// Live sources of shots; empty for sampled shots and files.
     pub sources: Vec<SourceView>,
     /// Stream and sequence of shots without an answer.
@@ -507,6 +509,7 @@ impl Report {
             threads: threads.iter().map(thread).collect(),
             streams: streams.iter().map(stream).collect(),
             alarms,
+            incidents: outcome.snapshot.incidents.clone(),
             sources: outcome.snapshot.sources.clone(),
             unanswered: outcome.unanswered.clone(),
             timer_lateness_ns: merged(silos.iter().map(|silo| &silo.timer_lateness)),

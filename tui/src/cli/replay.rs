@@ -136,14 +136,17 @@ pub fn words(snapshot: &Snapshot, title: &str) -> String {
         let age_ms = thread.heartbeat_age_ns as f64 / 1e6;
         text += &format!("thread {}: {stage}, frame {}, heartbeat {age_ms:.1} ms old\n", thread.name, thread.frames);
     }
-    for alarm in &snapshot.alarms {
+    for incident in &snapshot.incidents {
         text += &format!(
-            "alarm {} {} at {:.1} s: {}\n",
-            alarm.severity.name(),
-            alarm.rule,
-            seconds(alarm.onset_ns),
-            alarm.sentence
+            "incident {} {} at {:.1} s: {}\n",
+            incident.severity.name(),
+            incident.root.rule,
+            seconds(incident.onset_ns),
+            incident.root.sentence
         );
+        for consequence in &incident.consequences {
+            text += &format!("  so {}: {}\n", consequence.rule, consequence.sentence);
+        }
     }
     text
 }

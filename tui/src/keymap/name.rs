@@ -34,6 +34,7 @@ pub fn action(action: Action) -> &'static str {
         Action::Redraw => "redraw",
         Action::Acknowledge => "acknowledge",
         Action::AcknowledgeAll => "acknowledge-all",
+        Action::AlarmRows => "alarm-rows",
         Action::Snooze => "snooze",
         Action::Palette => "palette",
         Action::Filter => "filter",

@@ -106,9 +106,16 @@ pub const TABLE: &[Binding] = &[
     bind(Scope::Past, &[Key::Char(' ')], Action::Play, NO, "play a replay, or stop it"),
     bind(Scope::Note, &[Key::Enter], Action::Confirm, Footer::Word("keep"), "keep the text"),
     bind(Scope::Note, &[Key::Esc, Key::Ctrl('c')], Action::Cancel, Footer::Word("back"), "discard the text"),
-    bind(Scope::Alarms, &[Key::Char('a')], Action::Acknowledge, Footer::Word("acknowledge"), "acknowledge the alarm"),
+    bind(
+        Scope::Alarms,
+        &[Key::Char('a')],
+        Action::Acknowledge,
+        Footer::Word("acknowledge"),
+        "acknowledge the incident or alarm",
+    ),
     bind(Scope::Alarms, &[Key::Char('A')], Action::AcknowledgeAll, NO, "acknowledge all active alarms"),
-    bind(Scope::Alarms, &[Key::Char('Z')], Action::Snooze, Footer::Word("snooze"), "silence the alarm for ten minutes"),
+    bind(Scope::Alarms, &[Key::Char('i')], Action::AlarmRows, Footer::Word("rows"), "incidents, or every alarm"),
+    bind(Scope::Alarms, &[Key::Char('Z')], Action::Snooze, Footer::Word("snooze"), "silence it for ten minutes"),
     bind(
         Scope::Placement,
         &[Key::Char('d')],

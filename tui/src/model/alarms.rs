@@ -1,4 +1,4 @@
-//! The board's alarms as the console counts them: how many need attention, and how severe.
+//! The board's alarms and incidents as the console counts them: how many need attention, and how severe.
 //!
 //! Pure functions of a picture, on the console thread. Bounded by the board's alarm log. Raises no
 //! alarm of its own: the board alone defines alarms, so that every reader sees the same.
@@ -7,28 +7,80 @@ use super::lookups::Event;
 use crate::theme::Tone;
 use crate::widgets::format::{time, utc};
 use pinwheel_engine::board::alarms::Confidence;
-use pinwheel_engine::board::snapshot::{AlarmView, Snapshot};
+use pinwheel_engine::board::snapshot::{AlarmView, IncidentView, Snapshot};
 use pinwheel_engine::profile::Severity;
+use std::collections::BTreeSet;
 
-/// Counts of the active alarms.
+/// Which rows the list of alarms has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AlarmRows {
+    /// The root of each incident.
+    #[default]
+    Incidents,
+    /// Every alarm.
+    All,
+}
+
+impl AlarmRows {
+    /// The other of the two.
+    pub fn other(self) -> AlarmRows {
+        match self {
+            AlarmRows::Incidents => AlarmRows::All,
+            AlarmRows::All => AlarmRows::Incidents,
+        }
+    }
+
+    /// Whether the list has this alarm. One whose incident is not known yet is in both.
+    pub fn has(self, alarm: &AlarmView) -> bool {
+        self == AlarmRows::All || alarm.incident == 0 || alarm.incident == alarm.number
+    }
+}
+
+/// Counts of the active incidents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// Active alarms above the severity of a note.
+    /// Active incidents above the severity of a note.
     pub active: usize,
-    /// Active alarms that are neither acknowledged nor snoozed.
+    /// Of these, the ones with an alarm that is neither acknowledged nor snoozed.
     pub calling: usize,
-    /// The highest severity among the unacknowledged alarms, or among all active alarms if none is
-    /// unacknowledged.
+    /// The highest severity among the alarms that are not acknowledged, or among all active ones if each is.
     pub worst: Option<Severity>,
 }
 
-/// Counts the active alarms of `snapshot`.
+/// Counts the active incidents of `snapshot`.
 pub fn standing(snapshot: &Snapshot) -> Standing {
     let active = || snapshot.alarms.iter().filter(|alarm| alarm.is_active() && alarm.severity > Severity::Note);
     let calling = || active().filter(|alarm| alarm.calls(snapshot.at_ns));
-    let worst = calling().chain(active()).map(|alarm| alarm.severity);
-    let worst = if calling().next().is_some() { calling().map(|alarm| alarm.severity).max() } else { worst.max() };
-    Standing { active: active().count(), calling: calling().count(), worst }
+    let incidents = |alarms: &mut dyn Iterator<Item = &AlarmView>| alarms.map(root).collect::<BTreeSet<u64>>().len();
+    let worst = calling().map(|alarm| alarm.severity).max().or_else(|| active().map(|alarm| alarm.severity).max());
+    Standing { active: incidents(&mut active()), calling: incidents(&mut calling()), worst }
+}
+
+/// Number of the root of an alarm's incident.
+fn root(alarm: &AlarmView) -> u64 {
+    if alarm.incident == 0 { alarm.number } else { alarm.incident }
+}
+
+/// The incident of which `alarm` is the root.
+pub fn incident<'a>(snapshot: &'a Snapshot, alarm: &AlarmView) -> Option<&'a IncidentView> {
+    snapshot.incidents.iter().find(|incident| incident.number == alarm.number)
+}
+
+/// Place of the alarm `number` among the snapshot's alarms, or of its root if `rows` do not have it.
+pub fn place_of(snapshot: &Snapshot, number: u64, rows: AlarmRows) -> Option<usize> {
+    let at = |number: u64| snapshot.alarms.iter().position(|alarm| alarm.number == number);
+    let place = at(number)?;
+    let alarm = &snapshot.alarms[place];
+    if rows.has(alarm) { Some(place) } else { at(alarm.incident) }
+}
+
+/// Numbers of the active alarms that the row of `alarm` stands for: of an incident, all of its alarms.
+pub fn stood_for(snapshot: &Snapshot, alarm: &AlarmView, rows: AlarmRows) -> Vec<u64> {
+    let is_meant = |other: &&AlarmView| {
+        other.number == alarm.number
+            || rows == AlarmRows::Incidents && other.incident == alarm.number && other.is_active()
+    };
+    snapshot.alarms.iter().filter(is_meant).map(|other| other.number).collect()
 }
 
 /// The site of an alarm in a few words.
@@ -62,6 +114,19 @@ pub fn look(alarm: &AlarmView, at_ns: u64) -> (char, Tone) {
     }
 }
 
+/// Glyph and tone of an incident: as of its worst alarm, subdued once it has ended or each alarm is acknowledged or
+/// snoozed.
+pub fn incident_look(incident: &IncidentView, snapshot: &Snapshot) -> (char, Tone) {
+    let (glyph, tone) = severity_look(incident.severity);
+    let is_ended = incident.ended_ns.is_some();
+    let calls = |alarm: &AlarmView| alarm.incident == incident.number && alarm.calls(snapshot.at_ns);
+    match is_ended {
+        true => ('○', Tone::Dim),
+        false if incident.severity > Severity::Note && !snapshot.alarms.iter().any(calls) => (glyph, Tone::Dim),
+        false => (glyph, tone),
+    }
+}
+
 /// The alarms as events of the run, each with its onset and its end. The run's event file holds the
 /// events of threads and operators; the board holds the alarms.
 pub fn events(snapshot: &Snapshot) -> Vec<Event> {
@@ -78,7 +143,12 @@ pub fn events(snapshot: &Snapshot) -> Vec<Event> {
     };
     let mut events = Vec::new();
     for alarm in &snapshot.alarms {
-        events.push(event(alarm, alarm.onset_ns, "alarm_onset", 0, format!("{}: {}", alarm.rule, alarm.sentence)));
+        let because = match snapshot.incidents.iter().find(|incident| incident.number == alarm.incident) {
+            Some(incident) if alarm.number != incident.number => format!(" (because of {})", incident.root.rule),
+            _ => String::new(),
+        };
+        let text = format!("{}: {}{because}", alarm.rule, alarm.sentence);
+        events.push(event(alarm, alarm.onset_ns, "alarm_onset", 0, text));
         if let Some(ended_ns) = alarm.ended_ns {
             let lasted = time(ended_ns.saturating_sub(alarm.onset_ns));
             events.push(event(alarm, ended_ns, "alarm_ended", 1, format!("{}, after {lasted}", alarm.rule)));

@@ -3,6 +3,7 @@
 //!
 //! Pure, on the console thread. Follows the relations in the picture.
 
+use super::alarms::place_of;
 use super::lookups::Event;
 use super::{Cursor, Location, Model, View, Zoom, lists};
 use crate::effect::Effect;
@@ -108,7 +109,8 @@ fn from_thread(model: &Model, snapshot: &Snapshot) -> Result<Link, String> {
     let about = |alarm: &pinwheel_engine::board::snapshot::AlarmView| {
         alarm.thread.as_ref() == Some(&thread.name) || matches!(alarm.site, Site::Thread(at) if at as usize == index)
     };
-    let alarm = snapshot.alarms.iter().position(about);
+    let number = snapshot.alarms.iter().find(|alarm| about(alarm)).map(|alarm| alarm.number);
+    let alarm = number.and_then(|number| place_of(snapshot, number, model.alarm_rows));
     let alarm = alarm.ok_or_else(|| format!("no alarm is about {}", thread.name))?;
     Ok(to(model, View::Alarms, |cursor| cursor.alarm = alarm))
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
 
-use super::alarms::{Standing, events, place, standing};
+use super::alarms::{AlarmRows, Standing, events, place, place_of, standing, stood_for};
 use super::lookups::{LookedUp, LookupResult};
 use crate::tests::synthetic::{SyntheticFaults, snapshot};
 use pinwheel_engine::profile::Severity;
@@ -15,6 +15,12 @@ fn a_note_never_calls_and_an_acknowledged_or_snoozed_alarm_holds_without_calling
     assert!(all.calling > 1 && all.active == all.calling);
     let worst = picture.alarms.iter().position(|alarm| alarm.severity == Severity::Critical).unwrap();
     picture.alarms[worst].acknowledged_ns = Some(1);
+    // What it explains still calls.
+    assert_eq!(standing(&picture).calling, all.calling);
+    for number in stood_for(&picture, &picture.alarms[worst], AlarmRows::Incidents) {
+        let alarm = picture.alarms.iter_mut().find(|alarm| alarm.number == number).unwrap();
+        alarm.acknowledged_ns = Some(1);
+    }
     let less = standing(&picture);
     assert_eq!((less.calling, less.active, less.worst), (all.calling - 1, all.active, Some(Severity::Warn)));
     for alarm in &mut picture.alarms {
@@ -24,6 +30,17 @@ fn a_note_never_calls_and_an_acknowledged_or_snoozed_alarm_holds_without_calling
     assert_eq!((none.calling, none.active, none.worst), (0, all.active, Some(Severity::Critical)));
     assert_eq!(standing(&snapshot(20, SyntheticFaults::None)), Standing::default());
     assert_eq!(place(&picture.alarms[worst]), "silo 0");
+}
+
+#[test]
+fn a_consequence_is_a_row_of_its_own_only_among_all_alarms() {
+    let picture = snapshot(20, SyntheticFaults::All);
+    let late = picture.alarms.iter().find(|alarm| alarm.rule == "late_answers").unwrap();
+    let at = |rows| picture.alarms[place_of(&picture, late.number, rows).unwrap()].rule;
+    assert_eq!([at(AlarmRows::Incidents), at(AlarmRows::All)], ["device_lost", "late_answers"]);
+    assert_eq!(place_of(&picture, 999, AlarmRows::All), None);
+    let onset = events(&picture).into_iter().find(|event| event.text.starts_with("late_answers")).unwrap();
+    assert!(onset.text.ends_with("(because of device_lost)"), "{}", onset.text);
 }
 
 #[test]

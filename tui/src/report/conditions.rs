@@ -62,7 +62,9 @@ pub struct AtEnd {
     acknowledged_ns: Option<u64>,
     snoozed_until_ns: Option<u64>,
     confidence: Confidence,
+    incident: Option<u64>,
     cause: String,
+    who: String,
     sentence: String,
     evidence: Vec<String>,
     stack: Vec<String>,
@@ -77,12 +79,9 @@ impl Alarm {
         Alarm { alarm: view.rule, what: view.sentence.clone(), unsound: false, record }
     }
 
-    /// Severity of the alarm.
-    pub fn severity(&self) -> Severity {
-        match &self.record {
-            Record::Logged(view) => view.severity,
-            Record::AtEnd(found) => found.severity,
-        }
+    /// Whether it is an alarm of the board's log.
+    pub fn is_logged(&self) -> bool {
+        matches!(self.record, Record::Logged(_))
     }
 }
 
@@ -104,7 +103,9 @@ fn alarm(alarm: &'static str, unsound: bool, what: String) -> Alarm {
         acknowledged_ns: None,
         snoozed_until_ns: None,
         confidence: Confidence::Certain,
+        incident: None,
         cause: String::new(),
+        who: String::new(),
         sentence: what.clone(),
         evidence: Vec::new(),
         stack: Vec::new(),

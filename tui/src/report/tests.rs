@@ -137,6 +137,7 @@ pub fn sound() -> Outcome {
             shadow: None,
             log: LogView { written: 9, dropped: 1, unkept: 0 },
             alarms: Vec::new(),
+            incidents: Vec::new(),
             recorder: RecorderView::default(),
             control: ControlView::default(),
         },

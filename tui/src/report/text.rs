@@ -3,11 +3,9 @@
 //! Pure: writes to the given output only. Lists at most [`STREAMS_SHOWN_MAX`] streams; the JSON has
 //! all.
 
-use super::{
-    AbstentionReport, Alarm, DeadlineReport, DecoderReport, GpuReport, JointReport, LifecycleReport, Report, merged,
-};
+use super::{AbstentionReport, DeadlineReport, DecoderReport, GpuReport, JointReport, LifecycleReport, Report, merged};
 use pinwheel_engine::board::histogram::Histogram;
-use pinwheel_engine::board::snapshot::{DriftView, Snapshot, drift_sentence};
+use pinwheel_engine::board::snapshot::{DriftView, IncidentView, Snapshot, drift_sentence};
 use pinwheel_engine::profile::Severity;
 use pinwheel_engine::streams::HealthVerdict;
 use std::fmt::{self, Display, Formatter};
@@ -457,13 +455,19 @@ impl Report {
         if !self.alarms.is_empty() || !self.unanswered.is_empty() {
             writeln!(f, "\nAlarms")?;
         }
-        // Alarms of severity Note ended by themselves. They are in the JSON and on the console
-        // only.
-        let is_note = |alarm: &&Alarm| alarm.severity() == Severity::Note;
-        for alarm in self.alarms.iter().filter(|alarm| !is_note(alarm)) {
+        for alarm in self.alarms.iter().filter(|alarm| !alarm.is_logged()) {
             writeln!(f, "  {}: {}", alarm.alarm, alarm.what)?;
         }
-        let notes = self.alarms.iter().filter(is_note).count();
+        // Incidents of severity Note ended by themselves. They are in the JSON and on the console
+        // only.
+        let is_note = |incident: &&IncidentView| incident.severity == Severity::Note;
+        for incident in self.incidents.iter().filter(|incident| !is_note(incident)) {
+            writeln!(f, "  {}: {}", incident.root.rule, incident.root.sentence)?;
+            for consequence in &incident.consequences {
+                writeln!(f, "    so {}: {}", consequence.rule, consequence.sentence)?;
+            }
+        }
+        let notes = self.incidents.iter().filter(is_note).count();
         if notes > 0 {
             writeln!(f, "  {notes} kinds of stalls that ended by themselves: --json has their causes")?;
         }

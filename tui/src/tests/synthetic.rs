@@ -16,7 +16,7 @@ pub use lookups::looked_up;
 pub use placement::{overflow, placement};
 pub use source::Synthetic;
 
-use alarms::alarms;
+use alarms::{alarms, incidents};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
     ClockView, ControlView, EngineView, FaultView, LogView, RecorderView, ShadowView, Snapshot,
@@ -47,6 +47,7 @@ fn clock(tenths: u64, trouble: SyntheticFaults) -> ClockView {
 /// A picture after `tenths` tenths of a second.
 pub fn snapshot(tenths: u64, trouble: SyntheticFaults) -> Snapshot {
     let at_ns = tenths * 100_000_000;
+    let alarms = if trouble == SyntheticFaults::All { alarms(at_ns) } else { Vec::new() };
     let faults = match trouble {
         SyntheticFaults::None => Vec::new(),
         SyntheticFaults::All => vec![FaultView {
@@ -69,7 +70,8 @@ pub fn snapshot(tenths: u64, trouble: SyntheticFaults) -> Snapshot {
         clock: clock(tenths, trouble),
         log: LogView { dropped: if trouble == SyntheticFaults::All { 4 } else { 0 }, ..LogView::default() },
         recorder: RecorderView::default(),
-        alarms: if trouble == SyntheticFaults::All { alarms(at_ns) } else { Vec::new() },
+        incidents: incidents(&alarms),
+        alarms,
         sources: sources(tenths, trouble),
         control: ControlView::default(),
         placement: (tenths > 0).then(|| placement(tenths, trouble)),

@@ -7,6 +7,7 @@ use super::refusals::refuse_while_watching;
 use super::{lists, moves, notice, palette, past, profile, questions, refuse_suspend};
 use crate::effect::{ConsoleEnd, Effect};
 use crate::keymap::{Action, Scope};
+use crate::model::alarms::stood_for;
 use crate::model::commands::{Choice, Typed};
 use crate::model::links::{self, Link};
 use crate::model::lists::{Arranged, List};
@@ -41,6 +42,12 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::Confirm => confirm(model),
         Action::Redraw => vec![Effect::Redraw],
         Action::Acknowledge => about_alarm(model, |number| Command::Acknowledge { number }),
+        Action::AlarmRows => {
+            let number = lists::alarm_under_cursor(model);
+            model.alarm_rows = model.alarm_rows.other();
+            lists::stay_on_alarm(model, number);
+            Vec::new()
+        }
         Action::AcknowledgeAll => vec![execute(Command::Acknowledge { number: 0 })],
         Action::Snooze => about_alarm(model, |number| Command::Snooze { number, for_s: SNOOZE_S }),
         Action::DumpScreen => vec![Effect::DumpScreen],
@@ -219,16 +226,17 @@ fn execute(command: Command) -> Effect {
     Effect::Execute(command, String::new())
 }
 
-/// Acknowledges or snoozes the alarm under the cursor.
+/// Acknowledges or snoozes the alarm under the cursor; of an incident, all of its active alarms.
 fn about_alarm(model: &mut Model, command: fn(u64) -> Command) -> Vec<Effect> {
-    let alarm = model.picture().and_then(|picture| picture.snapshot.alarms.get(model.cursor.alarm));
-    match alarm.map(|alarm| alarm.number) {
-        Some(number) => vec![execute(command(number))],
-        None => {
-            notice(model, NoticeKind::Refused, "there is no alarm".to_owned());
-            Vec::new()
-        }
-    }
+    let numbers = model.picture().and_then(|picture| {
+        let alarm = picture.snapshot.alarms.get(model.cursor.alarm)?;
+        Some(stood_for(&picture.snapshot, alarm, model.alarm_rows))
+    });
+    let Some(numbers) = numbers else {
+        notice(model, NoticeKind::Refused, "there is no alarm".to_owned());
+        return Vec::new();
+    };
+    numbers.into_iter().map(|number| execute(command(number))).collect()
 }
 
 fn offset(view: View, by: usize) -> View {

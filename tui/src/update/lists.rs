@@ -4,6 +4,7 @@
 
 use super::{moves, notice};
 use crate::keymap::Sorting;
+use crate::model::alarms::place_of;
 use crate::model::lists::{self, Direction, List};
 use crate::model::lookups::{LookupRequest, LookupResult};
 use crate::model::{Model, NoticeKind, Overlay, View};
@@ -143,8 +144,8 @@ pub(super) fn alarm_under_cursor(model: &Model) -> Option<u64> {
 
 /// Keeps the cursor on its alarm while others begin and end.
 pub(super) fn stay_on_alarm(model: &mut Model, number: Option<u64>) {
-    let alarms = model.picture().map(|picture| picture.snapshot.alarms.as_slice()).unwrap_or_default();
-    if let Some(place) = number.and_then(|number| alarms.iter().position(|alarm| alarm.number == number)) {
+    let Some((picture, number)) = model.picture().zip(number) else { return };
+    if let Some(place) = place_of(&picture.snapshot, number, model.alarm_rows) {
         model.cursor.alarm = place;
     }
 }

@@ -4,8 +4,9 @@
 //! compared in pairs.
 //!
 //! ```text
-//!  clock, frozen ─▶ a role died, device lost, affinity ─▶ threads stand still ─▶ quarantine ─▶ full ring, backlog
-//!                                                           └─▶ late answers ─▶ answers with errors, lost input
+//!  clock ─▶ everything frozen ─▶ threads stand still ─▶ full ring ─▶ backlog ─▶ late answers ─▶ errors of time
+//!  role died, affinity lost   ─────────┘                    │            │
+//!  device lost ─▶ quarantine ─▶ errors of the device ───────┴────────────┘
 //! ```
 //!
 //! # Why rules and not times alone
@@ -95,8 +96,7 @@ fn is_of_time(site: Site) -> bool {
     code(site).is_some_and(|code| {
         matches!(
             code,
-            ErrorCode::LaunchDeadline
-                | ErrorCode::ShotDeadline
+            ErrorCode::ShotDeadline
                 | ErrorCode::Drained
                 | ErrorCode::WindowFull
                 | ErrorCode::PageAway
@@ -111,8 +111,12 @@ fn is_of_time(site: Site) -> bool {
 
 /// Whether shots get this error when the device is lost or does not answer.
 fn is_of_device(site: Site) -> bool {
-    code(site)
-        .is_some_and(|code| matches!(code, ErrorCode::LaunchFailed | ErrorCode::LaunchUnknown | ErrorCode::DeviceLost))
+    code(site).is_some_and(|code| {
+        matches!(
+            code,
+            ErrorCode::LaunchFailed | ErrorCode::LaunchUnknown | ErrorCode::LaunchDeadline | ErrorCode::DeviceLost
+        )
+    })
 }
 
 /// Whether `root` can be the cause of `sign`.
@@ -150,9 +154,7 @@ fn leads_to(root: &Sign, sign: &Sign) -> bool {
                 false => is_same && share(root, sign) || holds_core_of(root, sign),
             }
         }
-        RuleId::Heartbeat | RuleId::FrameGap | RuleId::Scheduler => {
-            has_silo && (is_slow(sign) || sign.rule == RuleId::Quarantine) && !has_own_reason(sign)
-        }
+        RuleId::Heartbeat | RuleId::FrameGap | RuleId::Scheduler => has_silo && is_slow(sign) && !has_own_reason(sign),
         RuleId::Quarantine => {
             let of_device = sign.rule == RuleId::Errors && is_of_device(sign.site);
             has_silo && (is_slow(sign) || of_device) && !has_own_reason(sign)

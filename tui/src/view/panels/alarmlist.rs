@@ -1,18 +1,18 @@
-//! The alarms view: every alarm of the run, and the evidence of the selected one.
+//! The alarms view: the incidents of the run, or every alarm, and the evidence of the selected one.
 //!
 //! Draws a list (glyph, onset, duration, count, severity, confidence, place, sentence) and below it
-//! verdict, stack, evidence and runbook. Bounded by the board's alarm log and the pen.
+//! verdict, consequences, stack, evidence and runbook. Bounded by the board's alarm log and the pen.
 
 use super::rows_of;
 use super::table::{self, Empty};
-use crate::model::alarms::{place, standing, sureness};
-use crate::model::lists::List;
+use crate::model::alarms::{AlarmRows, place, standing, sureness};
+use crate::model::lists::{List, shown};
 use crate::model::{Model, Picture, View, Zoom};
 use crate::theme::Tone;
-use crate::widgets::format::time;
+use crate::widgets::format::{count, time};
 use crate::widgets::pen::Pen;
 use pinwheel_engine::board::alarms::Confidence;
-use pinwheel_engine::board::snapshot::AlarmView;
+use pinwheel_engine::board::snapshot::{AlarmView, IncidentView};
 
 /// Text without alarms.
 const EMPTY: Empty<'_> = Empty {
@@ -26,10 +26,15 @@ const LIST_PERCENT: usize = 40;
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let alarms = &picture.snapshot.alarms;
     let stand = standing(&picture.snapshot);
-    let ended = alarms.iter().filter(|alarm| !alarm.is_active()).count();
-    let beside = format!(" {} active, {} unseen, {ended} ended ", stand.active, stand.calling);
+    let rows = shown(model, List::Alarms).len();
+    let what = match model.alarm_rows {
+        AlarmRows::Incidents => "incidents",
+        AlarmRows::All => "all alarms of incidents",
+    };
+    let ended = picture.snapshot.incidents.iter().filter(|incident| incident.ended_ns.is_some()).count();
+    let beside = format!(" {what}: {} active, {} unseen, {ended} ended ", stand.active, stand.calling);
     let height = pen.height();
-    let visible = (alarms.len() + 1).min((rows_of(pen, 1) * LIST_PERCENT / 100).max(4));
+    let visible = (rows + 1).min((rows_of(pen, 1) * LIST_PERCENT / 100).max(4));
     let split = match model.zoom {
         Zoom::Both if !alarms.is_empty() => u16::try_from(visible).unwrap_or(u16::MAX).saturating_add(1),
         Zoom::Details if !alarms.is_empty() => 0,
@@ -40,11 +45,11 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
         table::titled(model, List::Alarms, title, EMPTY, &mut pen.rows(0, split));
     }
     if let Some(alarm) = alarms.get(model.cursor.alarm) {
-        details(picture, alarm, &mut pen.rows(split, height));
+        details(picture, alarm, model.alarm_rows, &mut pen.rows(split, height));
     }
 }
 
-fn details(picture: &Picture, alarm: &AlarmView, pen: &mut Pen<'_>) {
+fn details(picture: &Picture, alarm: &AlarmView, rows: AlarmRows, pen: &mut Pen<'_>) {
     let cause = if alarm.cause.is_empty() { "no verdict yet" } else { &alarm.cause };
     let mut heading = format!("{} at {}: {cause}", alarm.rule, place(alarm));
     // A stall without an explanation has no confidence.
@@ -66,6 +71,14 @@ fn details(picture: &Picture, alarm: &AlarmView, pen: &mut Pen<'_>) {
     pen.put(1, y, &state.join(", "), Tone::Dim);
     y += 1;
     y = pen.put_wrapped(1, y, &format!("do: {}", alarm.runbook), Tone::Accent);
+    match picture.snapshot.incidents.iter().find(|incident| incident.number == alarm.incident) {
+        Some(incident) if incident.number != alarm.number => {
+            let root = &incident.root;
+            y = pen.put_wrapped(1, y, &format!("because of {}: {}", root.rule, root.sentence), Tone::Plain);
+        }
+        Some(incident) if rows == AlarmRows::Incidents => y = consequences(incident, y, pen),
+        _ => {}
+    }
     if let Some(culprit) = &alarm.culprit {
         y = pen.put_wrapped(1, y, &format!("culprit: {culprit}"), Tone::Warn);
     }
@@ -79,4 +92,20 @@ fn details(picture: &Picture, alarm: &AlarmView, pen: &mut Pen<'_>) {
     for line in &alarm.evidence {
         y = pen.put_wrapped(1, y, &format!("· {line}"), Tone::Dim);
     }
+}
+
+/// Draws what the root explains and the shots that were hit; returns the row after it.
+fn consequences(incident: &IncidentView, mut y: u16, pen: &mut Pen<'_>) -> u16 {
+    if incident.shots_hit > 0 {
+        let hit = format!("shots hit, late or answered with an error: {} at least", count(incident.shots_hit));
+        pen.put(1, y, &hit, Tone::Warn);
+        y += 1;
+    }
+    // Half of the rows that are left: stack and evidence need theirs.
+    let most = (rows_of(pen, y) / 2).max(1);
+    for consequence in incident.consequences.iter().take(most) {
+        pen.put(1, y, &format!("└ {}: {}", consequence.rule, consequence.sentence), Tone::Plain);
+        y += 1;
+    }
+    y
 }

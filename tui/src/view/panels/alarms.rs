@@ -1,7 +1,7 @@
-//! Alarms and faults in the overview, active ones first: onset, glyph, count, sentence.
+//! Incidents and faults in the overview, active ones first: onset, glyph, count, sentence, number of consequences.
 
 use crate::keymap::{Action, Scope};
-use crate::model::alarms::{look, standing};
+use crate::model::alarms::{incident_look, place_of, standing};
 use crate::model::lists::List;
 use crate::model::target::Target;
 use crate::model::{Model, Picture, View};
@@ -11,22 +11,27 @@ use crate::widgets::pen::Pen;
 
 /// Draws title and list.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
-    let alarms = &picture.snapshot.alarms;
+    let incidents = &picture.snapshot.incidents;
     let stand = standing(&picture.snapshot);
-    let others = alarms.len() - stand.active;
+    let others = incidents.len().saturating_sub(stand.active);
     let key = model.keymap.first_key(Scope::Views, Action::Show(View::Alarms));
-    pen.rule(0, &format!("alarms: {} active, {others} ended or noted ({key} shows them)", stand.active));
+    pen.rule(0, &format!("incidents: {} active, {others} ended or noted ({key} shows them)", stand.active));
     let engine = &picture.snapshot.engine;
     let mut y = 1;
-    for (row, alarm) in alarms.iter().enumerate() {
-        pen.target_row(y, Target::Row(List::Alarms, row));
-        let onset = time_of_day(engine.started_utc_s + alarm.onset_ns / 1_000_000_000);
-        let (glyph, tone) = look(alarm, picture.snapshot.at_ns);
+    for incident in incidents {
+        if let Some(row) = place_of(&picture.snapshot, incident.number, model.alarm_rows) {
+            pen.target_row(y, Target::Row(List::Alarms, row));
+        }
+        let onset = time_of_day(engine.started_utc_s + incident.onset_ns / 1_000_000_000);
+        let (glyph, tone) = incident_look(incident, &picture.snapshot);
         let mut x = pen.put(1, y, &onset, Tone::Dim) + 1;
         pen.dot(x, y, glyph, tone);
-        x = pen.put(x + 2, y, &format!("{}×", count(alarm.count)), tone) + 1;
-        x = pen.put(x, y, &alarm.sentence, tone);
-        if let Some(ended) = alarm.ended_ns {
+        x = pen.put(x + 2, y, &format!("{}×", count(incident.count)), tone) + 1;
+        if !incident.consequences.is_empty() {
+            x = pen.put(x, y, &format!("+{}", incident.consequences.len()), Tone::Dim) + 1;
+        }
+        x = pen.put(x, y, &incident.root.sentence, tone);
+        if let Some(ended) = incident.ended_ns {
             let ago = picture.snapshot.at_ns.saturating_sub(ended);
             pen.put(x + 1, y, &format!("(ended {} ago)", time(ago)), Tone::Dim);
         }

@@ -112,7 +112,7 @@ pub fn badges(model: &Model, pen: &mut Pen<'_>, mut x: u16) -> u16 {
     x
 }
 
-/// "2 alarms" with the worst one's glyph and tone; acknowledged and snoozed alarms are counted
+/// "2 incidents" with the worst one's glyph and tone; acknowledged and snoozed ones are counted
 /// separately.
 pub fn alarm_summary(model: &Model) -> (String, Tone) {
     let stand = model.picture().map(|picture| standing(&picture.snapshot)).unwrap_or_default();
@@ -120,11 +120,11 @@ pub fn alarm_summary(model: &Model) -> (String, Tone) {
     match (stand.calling, stand.worst) {
         (0, Some(worst)) => {
             let (n, glyph) = (stand.active, severity_look(worst).0);
-            (format!("{glyph} {n} alarm{} seen", plural(n)), Tone::Dim)
+            (format!("{glyph} {n} incident{} seen", plural(n)), Tone::Dim)
         }
         (n, Some(worst)) => {
             let (glyph, tone) = severity_look(worst);
-            (format!("{glyph} {n} alarm{}", plural(n)), tone)
+            (format!("{glyph} {n} incident{}", plural(n)), tone)
         }
         (_, None) => ("● no alarm".to_owned(), Tone::Good),
     }

@@ -77,12 +77,12 @@ fn each_cause_explains_what_it_leads_to_and_nothing_else() {
         (stall(Descheduled), overflow.clone(), true),
         (stall(Descheduled), full(2), true),
         (stall(Descheduled), backlog.clone(), true),
-        (stall(LongHandler), quarantine.clone(), true),
         (stall(Descheduled), lost(1), true),
         // It is not why a stage is slow, why a decoder panics, or why nobody reads the answers or sends shots.
         (stall(Descheduled), late(Cause::SlowStage, 1_100), false),
         (stall(Descheduled), panics.clone(), false),
         (stall(Descheduled), full(1), false),
+        (stall(LongHandler), quarantine.clone(), false),
         (stall(Descheduled), lost(0), false),
         (stall(Descheduled), Sign { silos: 2, ..late(Descheduled, 1_100) }, false),
         // The same thread.
