@@ -21,7 +21,7 @@ pub struct Hidden {
 /// Another thread that had the core.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherThread {
-    /// Its process.
+    /// Its process; of several, the one that ran most.
     pub pid: u32,
     /// Its name.
     pub command: String,
@@ -29,6 +29,37 @@ pub struct OtherThread {
     pub ran_ns: u64,
     /// It belongs to this process.
     pub is_own: bool,
+    /// It ran there by record of each switch.
+    pub is_recorded: bool,
+    /// Processes of this name and parent that ran there.
+    pub processes: usize,
+    /// Whose they are: parent and user, as far as they say more than the name.
+    pub whose: String,
+    /// Their control group; empty: the root, or not visible.
+    pub control_group: String,
+}
+
+/// Before the name of a thread of this process.
+pub const OWN: &str = "this process's own ";
+
+impl OtherThread {
+    /// One that was seen on the core.
+    #[must_use]
+    pub fn seen(pid: u32, command: String, ran_ns: u64, is_own: bool) -> OtherThread {
+        let (whose, control_group) = (String::new(), String::new());
+        OtherThread { pid, command, ran_ns, is_own, is_recorded: false, processes: 1, whose, control_group }
+    }
+
+    /// Who it is, as sentences say it.
+    #[must_use]
+    pub fn who(&self) -> String {
+        let OtherThread { pid, command, whose, .. } = self;
+        match self.processes {
+            1 if self.is_own => format!("{OWN}{command} ({pid})"),
+            1 => format!("{command} ({pid}){whose}"),
+            count => format!("{command} ×{count}{whose}"),
+        }
+    }
 }
 
 /// Most bytes read of one file.

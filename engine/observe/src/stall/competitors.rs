@@ -21,23 +21,16 @@ pub(super) fn others(before: Option<&Scan>, after: &Scan, tid: u32) -> Vec<Other
         Some(before) => competitors(before, after)
             .into_iter()
             .filter(|competitor| competitor.tid != tid)
-            .map(|competitor| OtherThread {
-                pid: competitor.pid,
-                command: competitor.command,
-                ran_ns: competitor.ran_ns,
-                is_own: competitor.pid == own,
+            .map(|competitor| {
+                let is_own = competitor.pid == own;
+                OtherThread::seen(competitor.pid, competitor.command, competitor.ran_ns, is_own)
             })
             .collect(),
         None => after
             .tasks
             .iter()
             .filter(|task| task.tid != tid && task.is_runnable)
-            .map(|task| OtherThread {
-                pid: task.pid,
-                command: task.command.clone(),
-                ran_ns: 0,
-                is_own: task.pid == own,
-            })
+            .map(|task| OtherThread::seen(task.pid, task.command.clone(), 0, task.pid == own))
             .collect(),
     };
     others.sort_by_key(|other| std::cmp::Reverse(other.ran_ns));

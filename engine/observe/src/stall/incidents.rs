@@ -14,7 +14,8 @@
 //! there is a way from one to the other: the same thread, a thread that serves the silo, the device of the silo. An
 //! alarm whose own verdict names another cause stays its own.
 
-use super::verdict::{Cause, OWN};
+use super::account::OWN;
+use super::verdict::Cause;
 use crate::board::alarms::Site;
 use crate::profile::{RuleId, Severity};
 use pinwheel_edge::slot::word::ErrorCode;
@@ -47,7 +48,8 @@ pub(super) struct Sign {
 
 /// For each sign the number of its root: its own if none explains it.
 pub(super) fn roots(signs: &[Sign]) -> Vec<usize> {
-    let order = |at: usize| (rank(&signs[at]), signs[at].onset_ns, at);
+    // Of two threads without their cores the one whose competitor is known is the root.
+    let order = |at: usize| (rank(&signs[at]), signs[at].who.is_empty(), signs[at].onset_ns, at);
     let parent = |at: usize| {
         let before = (0..signs.len()).filter(|other| order(*other) < order(at));
         // Of several, the longest: it has done most.
@@ -190,7 +192,7 @@ fn has_own_reason(sign: &Sign) -> bool {
 fn share(one: &Sign, other: &Sign) -> bool {
     match one.cause {
         Some(Cause::Quota | Cause::Steal | Cause::Stopped | Cause::Frozen | Cause::Invisible) => true,
-        Some(Cause::Descheduled) => one.who == other.who,
+        Some(Cause::Descheduled) => one.who == other.who || one.who.is_empty() || other.who.is_empty(),
         Some(Cause::Offline | Cause::Affinity | Cause::Heat | Cause::Interrupts) => has_same_core(one, other),
         _ => false,
     }

@@ -185,8 +185,11 @@ impl Observations {
             lines.push(format!("{} of {} hot threads stood still", self.still.0, self.still.1));
         }
         for other in self.others.iter().take(4) {
-            let whose = if other.is_own { "own thread" } else { "process" };
-            lines.push(format!("{whose} {} ({}) ran {} there", other.command, other.pid, ms(other.ran_ns)));
+            let group = match other.control_group.as_str() {
+                "" => String::new(),
+                group => format!(", control group {group}"),
+            };
+            lines.push(format!("{} ran {} there{group}", other.who(), ms(other.ran_ns)));
         }
         match self.asked {
             SignalState::NotSent => {}
@@ -200,7 +203,7 @@ impl Observations {
     /// The observations that only some machines have.
     fn machine_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        if let Some(Switched { out_ns, taken_ns, taken, by }) = &self.switched {
+        if let Some(Switched { out_ns, taken_ns, taken, by, .. }) = &self.switched {
             let ms = |ns: u64| ns as f64 / 1e6;
             // The kernel gives -1 for a thread of another namespace, or one that has ended.
             let who = |pid: u32, tid: u32| match [pid, tid].map(|number| (number != u32::MAX).then_some(number)) {
@@ -208,7 +211,7 @@ impl Observations {
                 [Some(pid), None] => format!("a thread of process {pid}"),
                 [None, _] => "a process that is not visible from here".to_owned(),
             };
-            let told = by.iter().map(|(pid, tid, ns)| format!("{} {:.1} ms", who(*pid, *tid), ms(*ns)));
+            let told = by.iter().take(8).map(|(pid, tid, ns)| format!("{} {:.1} ms", who(*pid, *tid), ms(*ns)));
             let by = told.collect::<Vec<_>>().join(", ");
             let by = if by.is_empty() { String::new() } else { format!("; there ran {by}") };
             lines.push(format!(

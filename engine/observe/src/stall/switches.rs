@@ -15,6 +15,7 @@
 //! Records are read only for a verdict or a baseline. Until then they stay in memory that the
 //! kernel writes.
 
+mod names;
 mod record;
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "opens a counter and maps its ring")]
@@ -24,14 +25,27 @@ mod ring;
 mod ring;
 
 use super::account::{Hidden, OtherThread};
+use crate::host::neighbours;
+use names::Names;
 use record::{Record, SAMPLE_BYTES, parse};
 use ring::Ring;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+use std::path::Path;
 
 /// Records kept of each thread.
 const KEPT_MAX: usize = 8_192;
 /// Pages of a ring, a power of two.
 const RING_PAGES: usize = 8;
+/// Threads that are named.
+const NAMED_MAX: usize = 512;
+/// Programs that are told.
+const SHOWN_MAX: usize = 4;
+/// Processes without a name.
+const ENDED: &str = "processes that have ended";
+/// What is not visible without records of the core.
+const OF_CORE: &str = "who had the core by record of each switch";
+/// What is not visible without any record.
+const OF_EACH: &str = "each switch of a core by record";
 
 /// Which switches are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +68,8 @@ pub struct Switched {
     /// Threads that ran there meanwhile (process, thread, nanoseconds), most first; empty if not
     /// visible.
     pub by: Vec<(u32, u32, u64)>,
+    /// Whether who ran there was recorded.
+    pub is_of_core: bool,
 }
 
 struct RecordedThread {
@@ -67,7 +83,10 @@ struct RecordedThread {
 
 /// The context-switch records of an engine's hot threads.
 #[derive(Default)]
-pub struct Switches(Vec<Option<RecordedThread>>);
+pub struct Switches {
+    threads: Vec<Option<RecordedThread>>,
+    names: Names,
+}
 
 impl Switches {
     /// Opens what the kernel permits, for threads given as (thread, its core if pinned).
@@ -81,12 +100,14 @@ impl Switches {
             let (scope, ring) = of_core.or_else(|| Some((Scope::Thread, Ring::of_thread(*tid, RING_PAGES)?)))?;
             Some(RecordedThread { tid: *tid, scope, ring, kept: VecDeque::new(), complete_from_ns: 0 })
         };
-        Switches(threads.iter().map(watched).collect())
+        let online = crate::host::online_cores(Path::new("/"));
+        Switches { threads: threads.iter().map(watched).collect(), names: Names::open(&online) }
     }
 
     /// Reads the records of thread number `index` since the last call.
     pub fn drain(&mut self, index: usize) {
-        let Some(watched) = self.0.get_mut(index).and_then(Option::as_mut) else { return };
+        self.names.drain();
+        let Some(watched) = self.threads.get_mut(index).and_then(Option::as_mut) else { return };
         let bytes = watched.ring.take();
         watched.keep(parse(&bytes));
     }
@@ -95,25 +116,100 @@ impl Switches {
     /// there are none that far back.
     #[must_use]
     pub fn between(&self, index: usize, from_ns: u64, to_ns: u64) -> Option<Switched> {
-        let watched = self.0.get(index)?.as_ref()?;
+        let watched = self.threads.get(index)?.as_ref()?;
         (watched.complete_from_ns <= from_ns).then(|| judged(watched.tid, watched.scope, &watched.kept, from_ns, to_ns))
     }
 
     /// What is not visible of these threads, and how to make it visible.
     #[must_use]
     pub fn hidden(&self) -> Option<Hidden> {
-        let all = |is: fn(&RecordedThread) -> bool| self.0.iter().all(|watched| watched.as_ref().is_some_and(is));
+        let all = |is: fn(&RecordedThread) -> bool| self.threads.iter().all(|watched| watched.as_ref().is_some_and(is));
         if all(|watched| watched.scope == Scope::Core) {
             return None;
         }
         Some(if all(|_| true) {
             let how = "sysctl kernel.perf_event_paranoid=0, or CAP_PERFMON, and a pinned thread";
-            Hidden { what: "who had the core by record of each switch", how }
+            Hidden { what: OF_CORE, how }
         } else {
             let how = "sysctl kernel.perf_event_paranoid=0 (2 for its own alone), or CAP_PERFMON; in a \
                 container also a seccomp profile that permits perf_event_open";
-            Hidden { what: "each switch of a core by record", how }
+            Hidden { what: OF_EACH, how }
         })
+    }
+}
+
+impl Switches {
+    /// Those who ran there, most first: processes of one name and parent together. A thread that neither runs nor has a
+    /// recorded name gets it from `known`.
+    #[must_use]
+    pub fn named(&self, switched: &Switched, known: &[OtherThread]) -> Vec<OtherThread> {
+        let own = std::process::id();
+        let mut found: Vec<(u32, OtherThread)> = Vec::new();
+        let mut counted = BTreeSet::new();
+        for (pid, tid, ran_ns) in switched.by.iter().take(NAMED_MAX) {
+            let (command, parent) = match self.names.of(*pid, *tid) {
+                Some(names::Known { command, parent }) => (command, parent),
+                None => {
+                    let known = known.iter().find(|known| known.pid == *pid);
+                    (known.map_or_else(|| ENDED.to_owned(), |known| known.command.clone()), 0)
+                }
+            };
+            let is_own = *pid == own;
+            let is_new = counted.insert(*pid);
+            let alike = |(of, other): &&mut (u32, OtherThread)| {
+                *of == parent && other.command == command && other.is_own == is_own && !is_own
+            };
+            match found.iter_mut().find(alike) {
+                Some((_, other)) => {
+                    other.ran_ns += ran_ns;
+                    other.processes += usize::from(is_new);
+                }
+                None => {
+                    let other = OtherThread { is_recorded: true, ..OtherThread::seen(*pid, command, *ran_ns, is_own) };
+                    found.push((parent, other));
+                }
+            }
+        }
+        found.sort_by_key(|(_, other)| std::cmp::Reverse(other.ran_ns));
+        found.truncate(SHOWN_MAX);
+        found.into_iter().map(|(parent, other)| self.owned(parent, other)).collect()
+    }
+
+    /// Adds whose processes these are.
+    fn owned(&self, parent: u32, mut other: OtherThread) -> OtherThread {
+        if other.is_own {
+            return other;
+        }
+        let (root, asked) = (Path::new("/"), [other.pid, parent]);
+        let user = asked.into_iter().filter(|pid| *pid != 0).find_map(|pid| neighbours::user(root, pid));
+        let is_shown = other.processes > 1 || user != neighbours::user(root, std::process::id());
+        if other.processes > 1
+            && let Some(names::Known { command, .. }) = self.names.of(parent, parent)
+        {
+            other.whose = format!(", children of {command} ({parent})");
+        }
+        if let Some(user) = user.filter(|_| is_shown) {
+            other.whose += &format!(", user {user}");
+        }
+        other.control_group = asked.into_iter().find_map(control_group).unwrap_or_default();
+        other
+    }
+}
+
+/// The control group of a process, by the unified hierarchy; `None`: the root, or not visible.
+fn control_group(pid: u32) -> Option<String> {
+    let text = crate::files::read_lossy(format!("/proc/{pid}/cgroup")).ok()?;
+    let path = text.lines().find_map(|line| line.strip_prefix("0::"))?;
+    (path != "/").then(|| path.to_owned())
+}
+
+/// That nobody knows who had a core. Advises a permission only where it would have shown that.
+#[must_use]
+pub fn unknown(hidden: &[Hidden]) -> &'static str {
+    if hidden.iter().any(|hidden| [OF_CORE, OF_EACH].contains(&hidden.what)) {
+        "by whom is not visible (CAP_PERFMON would show each switch)"
+    } else {
+        "by whom is not in the records of switches"
     }
 }
 
@@ -142,7 +238,7 @@ impl RecordedThread {
 
 /// Sums up the records of a core or a thread between the two moments.
 fn judged(tid: u32, scope: Scope, records: &VecDeque<Record>, from_ns: u64, to_ns: u64) -> Switched {
-    let mut found = Switched::default();
+    let mut found = Switched { is_of_core: scope == Scope::Core, ..Switched::default() };
     // Since when the thread is off its core, and whether it was taken. Which thread runs there, and
     // since when.
     let mut out: Option<(u64, bool)> = None;
@@ -197,26 +293,6 @@ fn judged(tid: u32, scope: Scope, records: &VecDeque<Record>, from_ns: u64, to_n
     }
     found.by.sort_by_key(|(_, _, ns)| std::cmp::Reverse(*ns));
     found
-}
-
-/// Adds names to the threads that ran there. A thread that has ended gets its name from `known`.
-#[must_use]
-pub fn named(switched: &Switched, known: &[OtherThread]) -> Vec<OtherThread> {
-    let own = std::process::id();
-    let name = |pid: u32, tid: u32| match crate::files::read_lossy(format!("/proc/{pid}/task/{tid}/comm")) {
-        Ok(name) => name.trim().to_owned(),
-        Err(_) => {
-            let known = known.iter().find(|known| known.pid == pid);
-            known.map_or_else(|| "a thread that has ended".to_owned(), |known| known.command.clone())
-        }
-    };
-    let other = |(pid, tid, ran_ns): &(u32, u32, u64)| OtherThread {
-        pid: *pid,
-        command: name(*pid, *tid),
-        ran_ns: *ran_ns,
-        is_own: *pid == own,
-    };
-    switched.by.iter().take(4).map(other).collect()
 }
 
 #[cfg(test)]

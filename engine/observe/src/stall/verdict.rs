@@ -12,15 +12,13 @@
 use super::account::OtherThread;
 use super::observe::{JIFFY_NS, Observations, SignalState};
 use super::procfs;
-use super::switches::Switched;
+use super::switches::{self, Switched};
 use crate::board::alarms::Confidence;
 
 /// More faults from memory than this for each millisecond run are the cause.
 const FAULTS_PER_MS: u64 = 100;
 /// More shootdowns than this for each millisecond are the cause.
 const SHOOTDOWNS_PER_MS: u64 = 50;
-/// Before the name of a thread of this process.
-pub(super) const OWN: &str = "this process's own ";
 /// Most bytes of evidence.
 const EVIDENCE_MAX: usize = 1536;
 
@@ -152,18 +150,13 @@ pub fn verdict(seen: &Observations) -> Verdict {
 
 /// Those who had the thread's core for most of the time, and how long: by record, else the one that ran there most.
 fn who_ran(seen: &Observations) -> Vec<(String, u64)> {
-    let named = |other: &OtherThread| {
-        let own = if other.is_own { OWN } else { "" };
-        format!("{own}{} ({})", other.command, other.pid)
-    };
+    let named = |other: &OtherThread| (other.who(), other.ran_ns);
     let Some(switched) = seen.switched.as_ref().filter(|switched| is_taken(seen, switched)) else {
-        return seen.others.first().map(|other| (named(other), other.ran_ns)).into_iter().collect();
+        return seen.others.first().map(named).into_iter().collect();
     };
-    // All threads that ran at least a quarter of that time, most first.
-    let had_much = switched.by.iter().filter(|(_, _, ns)| *ns >= switched.taken_ns / 4);
-    let each =
-        had_much.filter_map(|(pid, _, ns)| Some((named(seen.others.iter().find(|other| other.pid == *pid)?), *ns)));
-    each.collect()
+    // The first three of those that ran at least a quarter of that time.
+    let had_much = |other: &&OtherThread| other.is_recorded && other.ran_ns >= switched.taken_ns / 4;
+    seen.others.iter().filter(had_much).take(3).map(named).collect()
 }
 
 /// Whether the records show that the core was taken for half of the stall. They cover the stall itself, not the time
@@ -352,9 +345,12 @@ fn taken(seen: &Observations) -> Option<Explanation> {
     let each: Vec<String> = who_ran(seen).iter().map(|(who, ns)| format!("{who}, which ran {}", ms(*ns))).collect();
     let most = (!each.is_empty()).then(|| format!("by {}{core}", each.join(" and ")));
     let whom = most.unwrap_or_else(|| {
-        format!("{core}; by whom is not visible (sysctl kernel.perf_event_paranoid=0 or CAP_PERFMON shows it)")
-            .trim_start()
-            .to_owned()
+        let why = if switched.is_of_core {
+            "by many, of which none had a quarter of it"
+        } else {
+            "by whom is not visible (sysctl kernel.perf_event_paranoid=0 or CAP_PERFMON shows it)"
+        };
+        format!("{core}; {why}").trim_start().to_owned()
     });
     Some((
         Cause::Descheduled,
@@ -377,11 +373,8 @@ fn waiting(seen: &Observations) -> Option<Explanation> {
             (Cause::Descheduled, Confidence::Likely, why)
         }
         None => {
-            let why = format!(
-                "descheduled {}{core}; by whom is not visible (CAP_PERFMON would show each switch)",
-                ms(waited)
-            );
-            (Cause::Descheduled, Confidence::Likely, why)
+            let unknown = switches::unknown(&seen.hidden);
+            (Cause::Descheduled, Confidence::Likely, format!("descheduled {}{core}; {unknown}", ms(waited)))
         }
     })
 }

@@ -94,6 +94,8 @@ fn each_cause_explains_what_it_leads_to_and_nothing_else() {
         // Another thread.
         (by("sh (7)", stall(Descheduled)), by("sh (7)", gap(WORK, Descheduled)), true),
         (by("sh (7)", stall(Descheduled)), by("cargo (8)", gap(WORK, Descheduled)), false),
+        (by("sh (7)", stall(Descheduled)), gap(WORK, Descheduled), true),
+        (stall(Descheduled), by("sh (7)", gap(WORK, Descheduled)), true),
         (stall(LongHandler), gap(WORK, LongHandler), false),
         (stall(Cause::Quota), gap(WORK, Cause::Quota), true),
         (stall(Cause::Heat), gap(WORK, Cause::Heat), false),

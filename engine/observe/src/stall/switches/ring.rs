@@ -29,6 +29,8 @@ const EXCLUDE_KERNEL: u64 = 1 << 5;
 const SAMPLE_ID_ALL: u64 = 1 << 18;
 const USE_CLOCKID: u64 = 1 << 25;
 const CONTEXT_SWITCH: u64 = 1 << 26;
+const COMM: u64 = 1 << 9;
+const TASK: u64 = 1 << 13;
 const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
 
 const _: () = assert!(SAMPLE_BYTES == 24);
@@ -74,22 +76,27 @@ unsafe impl Send for Ring {}
 impl Ring {
     /// Records all switches of `core`.
     pub(super) fn of_core(core: u32, pages: usize) -> Option<Ring> {
-        Ring::open(-1, i32::try_from(core).ok()?, pages)
+        Ring::open(-1, i32::try_from(core).ok()?, pages, CONTEXT_SWITCH)
+    }
+
+    /// Records which threads begin and take a name on `core`.
+    pub(super) fn of_tasks(core: u32, pages: usize) -> Option<Ring> {
+        Ring::open(-1, i32::try_from(core).ok()?, pages, COMM | TASK)
     }
 
     /// Records the switches of thread `tid`.
     pub(super) fn of_thread(tid: u32, pages: usize) -> Option<Ring> {
-        Ring::open(i32::try_from(tid).ok()?, -1, pages)
+        Ring::open(i32::try_from(tid).ok()?, -1, pages, CONTEXT_SWITCH)
     }
 
-    fn open(tid: i32, core: i32, pages: usize) -> Option<Ring> {
+    fn open(tid: i32, core: i32, pages: usize, what: u64) -> Option<Ring> {
         assert!(pages.is_power_of_two(), "positions are masked");
         let attributes = Attributes {
             kind: TYPE_SOFTWARE,
             size: ATTR_BYTES,
             config: CONFIG_DUMMY,
             sample_type: SAMPLE_TYPE,
-            flags: EXCLUDE_KERNEL | SAMPLE_ID_ALL | USE_CLOCKID | CONTEXT_SWITCH,
+            flags: EXCLUDE_KERNEL | SAMPLE_ID_ALL | USE_CLOCKID | what,
             clock: libc::CLOCK_MONOTONIC,
             ..Attributes::default()
         };

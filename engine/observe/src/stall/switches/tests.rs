@@ -2,8 +2,8 @@
 //! and made ones.
 #![allow(clippy::unwrap_used, reason = "harness")]
 
-use super::record::{Record, parse};
-use super::{KEPT_MAX, Scope, Switched, judged};
+use super::record::{Record, TaskRecord, parse, parse_tasks};
+use super::{KEPT_MAX, OtherThread, Scope, Switched, judged};
 use std::collections::VecDeque;
 
 fn hex(text: &str) -> Vec<u8> {
@@ -65,11 +65,12 @@ fn who_had_the_core_meanwhile_is_added_up_inside_the_stall_alone() {
     switch(&mut records, 900, 71, 91, false);
     let found = judged(71, Scope::Core, &records, 200, 650);
     let by = vec![(8, 81, 250), (9, 91, 100)];
-    assert_eq!(found, Switched { out_ns: 450, taken_ns: 450, taken: 1, by });
+    assert_eq!(found, Switched { out_ns: 450, taken_ns: 450, taken: 1, by, is_of_core: true });
     let ended = judged(71, Scope::Core, &records, 0, 1_000);
     assert_eq!((ended.out_ns, ended.taken_ns, ended.taken), (700, 600, 1), "and it still is out at the end");
     assert_eq!(ended.by, [(8, 81, 400), (9, 91, 200)]);
-    assert_eq!(judged(71, Scope::Core, &records, 750, 800), Switched::default(), "it had its core");
+    let idle = Switched { is_of_core: true, ..Switched::default() };
+    assert_eq!(judged(71, Scope::Core, &records, 750, 800), idle, "it had its core");
 }
 
 #[test]
@@ -96,7 +97,7 @@ fn what_was_lost_and_what_is_kept_no_longer_makes_the_account_incomplete() {
 fn a_sleep_is_seen_by_the_kernels_own_records() {
     let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     let mut switches = super::Switches::open(&[(tid, None)]);
-    if switches.0[0].is_none() {
+    if switches.threads[0].is_none() {
         assert!(switches.hidden().unwrap().how.contains("perf_event_paranoid"));
         return eprintln!("skipped: this machine permits no switch records");
     }
@@ -105,4 +106,58 @@ fn a_sleep_is_seen_by_the_kernels_own_records() {
     let found = switches.between(0, 0, u64::MAX).unwrap();
     assert!(found.out_ns >= 20_000_000 && found.out_ns > found.taken_ns, "{found:?}");
     assert!(found.by.is_empty() && switches.hidden().unwrap().how.contains("CAP_PERFMON"), "by whom is not visible so");
+}
+
+#[test]
+#[cfg(target_endian = "little")]
+fn forks_and_names_are_read_and_half_a_record_is_none() {
+    let sample = "070000000700000040420f00000000000100000000000000";
+    let fork = raw(7, 0, &format!("07000000060000000700000005000000a086010000000000{sample}"));
+    let name = raw(3, 0, &format!("0700000007000000677a697000000000{sample}"));
+    let bytes = [fork, raw(99, 0, "00"), name].concat();
+    let (at_ns, task) = (1_000_000, (7, 7));
+    let expected = [
+        TaskRecord::Fork { at_ns, task, parent: (6, 5) },
+        TaskRecord::Name { at_ns, task, command: "gzip".to_owned() },
+    ];
+    assert_eq!(parse_tasks(&bytes), expected);
+    assert_eq!(parse_tasks(&bytes[..bytes.len() - 1]), expected[..1]);
+    assert_eq!(parse_tasks(&raw(3, 0, "0700")), []);
+}
+
+#[test]
+fn processes_of_one_name_and_parent_are_told_together_with_their_share() {
+    let mut switches = super::Switches::default();
+    let (shell, first) = (5_000_000, 5_000_001);
+    let name =
+        |at_ns, tid: u32, command: &str| TaskRecord::Name { at_ns, task: (tid, tid), command: command.to_owned() };
+    let fork = |at_ns, tid: u32| TaskRecord::Fork { at_ns, task: (tid, tid), parent: (shell, shell) };
+    let mut records = vec![name(1, shell, "sh")];
+    (first..first + 48).for_each(|tid| records.extend([fork(2, tid), name(3, tid, "gzip")]));
+    switches.names.learn_all(records);
+    let mut by: Vec<(u32, u32, u64)> = (first..first + 48).map(|tid| (tid, tid, 2_000_000)).collect();
+    by.push((first, first, 1_000_000));
+    by.push((7_000_000, 7_000_000, 5_000_000));
+    let switched = Switched { by, is_of_core: true, ..Switched::default() };
+    let named = switches.named(&switched, &[]);
+    let told: Vec<(String, u64)> = named.iter().map(|other| (other.who(), other.ran_ns)).collect();
+    let all = ("gzip ×48, children of sh (5000000)".to_owned(), 97_000_000);
+    assert_eq!(told, [all, ("processes that have ended (7000000)".to_owned(), 5_000_000)]);
+    assert!(named.iter().all(|other| other.is_recorded));
+    let known = [OtherThread::seen(7_000_000, "cc".to_owned(), 0, false)];
+    assert_eq!(switches.named(&switched, &known)[1].who(), "cc (7000000)", "seen on the core before");
+}
+
+/// The kernel's own word, where it permits it: a process that is gone has its name and its parent.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_process_that_is_gone_is_named_by_the_kernels_own_records() {
+    let mut names = super::Names::open(&crate::host::online_cores(std::path::Path::new("/")));
+    let mut child = std::process::Command::new("/bin/true").spawn().unwrap();
+    child.wait().unwrap();
+    names.drain();
+    match names.of(child.id(), child.id()) {
+        Some(known) => assert_eq!((known.command.as_str(), known.parent), ("true", std::process::id())),
+        None => eprintln!("skipped: this machine permits no records of forks"),
+    }
 }

@@ -37,11 +37,11 @@ fn ran(seen: &mut Observations) {
 }
 
 fn taken_by(by: Vec<(u32, u32, u64)>, taken_ns: u64) -> Option<Switched> {
-    Some(Switched { out_ns: taken_ns, taken_ns, taken: 3, by })
+    Some(Switched { out_ns: taken_ns, taken_ns, taken: 3, by, is_of_core: true })
 }
 
 fn other(pid: u32, command: &str, is_own: bool) -> OtherThread {
-    OtherThread { pid, command: command.to_owned(), ran_ns: 0, is_own }
+    OtherThread::seen(pid, command.to_owned(), 0, is_own)
 }
 
 #[test]
@@ -255,7 +255,13 @@ fn records_of_switches_explain_from_half_of_the_stall_on_and_name_who_had_a_quar
     assert_eq!(seen(none).0, Unexplained);
     let named: Change = |seen| {
         seen.switched = taken_by(vec![(7, 7, 8 * MS), (8, 8, 4 * MS), (9, 9, 4 * MS - 1)], 16 * MS);
-        seen.others = vec![other(9, "least", false), other(8, "own", true), other(7, "most", false)];
+        let recorded = |ran_ns, other| OtherThread { ran_ns, is_recorded: true, ..other };
+        seen.others = vec![
+            recorded(8 * MS, other(7, "most", false)),
+            recorded(4 * MS, other(8, "own", true)),
+            recorded(4 * MS - 1, other(9, "least", false)),
+            OtherThread { ran_ns: 9 * MS, ..other(10, "seen", false) },
+        ];
     };
     assert_eq!(
         seen(named).2,

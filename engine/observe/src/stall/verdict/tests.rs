@@ -53,8 +53,10 @@ fn a_handler_that_computes_is_named_with_its_line_and_without_one_is_only_likely
 fn a_ready_thread_was_descheduled_and_its_likely_competitor_is_named() {
     let waited = Observations { waited_ns: Some(9 * MS), ..stall() };
     assert_eq!(of(&waited), (Cause::Descheduled, Confidence::Likely));
-    assert!(verdict(&waited).sentence.contains("CAP_PERFMON"));
-    let other = OtherThread { pid: 8123, command: "cargo".into(), ran_ns: 9 * MS, is_own: false };
+    assert!(verdict(&waited).sentence.ends_with("not in the records of switches"), "no advice that would not help");
+    let hidden = vec![Hidden { what: "each switch of a core by record", how: "a permission" }];
+    assert!(verdict(&Observations { hidden, ..waited.clone() }).sentence.contains("CAP_PERFMON"));
+    let other = OtherThread::seen(8123, "cargo".into(), 9 * MS, false);
     let named = Observations { others: vec![other], ..waited };
     assert_eq!(of(&named), (Cause::Descheduled, Confidence::Likely));
     assert!(verdict(&named).sentence.contains("by cargo (8123) on core 1"));
@@ -206,18 +208,21 @@ fn every_cause_has_a_name_of_its_own() {
 #[test]
 fn what_the_kernel_recorded_of_a_switch_is_certain_and_names_who_took_the_core() {
     let by = vec![(8123, 8125, 15 * MS), (9, 9, MS)];
-    let other = OtherThread { pid: 8123, command: "cargo".into(), ran_ns: 15 * MS, is_own: false };
-    let switched = Some(Switched { out_ns: 18 * MS, taken_ns: 17 * MS, taken: 3, by });
+    let other = OtherThread { is_recorded: true, ..OtherThread::seen(8123, "cargo".into(), 15 * MS, false) };
+    let switched = Some(Switched { out_ns: 18 * MS, taken_ns: 17 * MS, taken: 3, by, is_of_core: true });
     let taken = Observations { switched, others: vec![other], ..stall() };
     assert_eq!(of(&taken), (Cause::Descheduled, Confidence::Certain));
     let sentence = verdict(&taken).sentence;
     assert!(sentence.contains("17.0 ms by cargo (8123), which ran 15.0 ms on core 1"), "{sentence}");
     assert!(verdict(&taken).evidence.contains("8123/8125 15.0 ms"));
-    let unnamed = Some(Switched { out_ns: 18 * MS, taken_ns: 17 * MS, taken: 1, by: Vec::new() });
+    let unnamed = Some(Switched { out_ns: 18 * MS, taken_ns: 17 * MS, taken: 1, by: Vec::new(), is_of_core: false });
     let unnamed = Observations { switched: unnamed, ..stall() };
     assert_eq!(of(&unnamed), (Cause::Descheduled, Confidence::Certain), "that it was is certain");
     assert!(verdict(&unnamed).sentence.contains("by whom is not visible (sysctl"), "{}", verdict(&unnamed).sentence);
-    let short = Some(Switched { out_ns: 9 * MS, taken_ns: 9 * MS, taken: 1, by: Vec::new() });
+    let mut many = unnamed.clone();
+    many.switched.as_mut().unwrap().is_of_core = true;
+    assert!(verdict(&many).sentence.contains("none had a quarter"), "no advice that would not help");
+    let short = Some(Switched { out_ns: 9 * MS, taken_ns: 9 * MS, taken: 1, by: Vec::new(), is_of_core: false });
     let ran = Observations { switched: short, ran_ns: Some(10 * MS), ..stall() };
     assert_eq!(of(&ran).0, Cause::LongHandler, "less than half of the stall explains nothing");
 }

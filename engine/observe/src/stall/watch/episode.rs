@@ -11,7 +11,7 @@ use crate::stall::account::OtherThread;
 use crate::stall::observe::{Observations, SignalState};
 use crate::stall::stack::Symbolizer;
 use crate::stall::watch::WatchdogActions;
-use crate::stall::{competitors, switches, verdict};
+use crate::stall::{competitors, verdict};
 use crate::units::Ticks;
 use std::sync::Arc;
 
@@ -30,18 +30,18 @@ pub(super) struct Episode {
     pub(super) culprit: Option<String>,
 }
 
-/// Puts threads that the kernel's records name before those that were only seen on the core. A
-/// thread that has ended gets its name from `earlier`.
-pub(super) fn name_recorded(seen: &mut Observations, earlier: &[OtherThread]) {
-    let Some(switched) = &seen.switched else { return };
-    let known: Vec<OtherThread> = seen.others.iter().chain(earlier).cloned().collect();
-    let mut named = switches::named(switched, &known);
-    seen.others.retain(|other| named.iter().all(|known| known.pid != other.pid));
-    named.append(&mut seen.others);
-    seen.others = named;
-}
-
 impl Watchdog {
+    /// Puts threads that the kernel's records name before those that were only seen on the core. A
+    /// thread that has ended gets its name from `earlier`.
+    pub(super) fn name_recorded(&self, seen: &mut Observations, earlier: &[OtherThread]) {
+        let Some(switched) = &seen.switched else { return };
+        let known: Vec<OtherThread> = seen.others.iter().chain(earlier).cloned().collect();
+        let mut named = self.switches.named(switched, &known);
+        seen.others.retain(|other| named.iter().all(|known| known.pid != other.pid));
+        named.append(&mut seen.others);
+        seen.others = named;
+    }
+
     /// Checks one thread's heartbeat, and begins, continues or ends its episode.
     pub(super) fn judge_silence(&mut self, index: usize, now: Ticks, limit_ns: u64, actions: &mut dyn WatchdogActions) {
         let board = Arc::clone(&self.config.board);
@@ -88,7 +88,7 @@ impl Watchdog {
         let mut seen = self.observe(index, &before, &after, since, now);
         seen.is_inside = is_inside;
         seen.others = look.as_ref().map(|look| competitors::others(None, look, tid)).unwrap_or_default();
-        name_recorded(&mut seen, &[]);
+        self.name_recorded(&mut seen, &[]);
         let board = Arc::clone(&self.config.board);
         if board::get(&board.thread(index).heartbeat) != heartbeat {
             // The thread continued meanwhile. It notes the gap's length itself.
@@ -132,17 +132,17 @@ impl Watchdog {
         seen.asked = episode.asked;
         seen.culprit.clone_from(&episode.culprit);
         seen.others = self.others(index, &episode, now);
-        name_recorded(&mut seen, &episode.seen.others);
+        self.name_recorded(&mut seen, &episode.seen.others);
         self.say(&mut episode, seen, now);
         self.threads[index].episode = Some(episode);
     }
 
-    fn others(&self, index: usize, episode: &Episode, now: Ticks) -> Vec<crate::stall::account::OtherThread> {
+    fn others(&self, index: usize, episode: &Episode, now: Ticks) -> Vec<OtherThread> {
         let (tid, core) = (self.threads[index].tid, self.threads[index].core);
         let Some(before) = &episode.look else { return Vec::new() };
         let mut others = competitors::others(Some(before), &competitors::scan_core(core, self.at_ns(now)), tid);
         // A thread that has ended since keeps its place: the later scan does not see it.
-        let most = |others: &[crate::stall::account::OtherThread]| others.first().map(|other| other.ran_ns);
+        let most = |others: &[OtherThread]| others.first().map(|other| other.ran_ns);
         if most(&others) <= most(&episode.seen.others) {
             others.clone_from(&episode.seen.others);
         }
@@ -187,7 +187,7 @@ impl Watchdog {
         seen.asked = episode.asked;
         seen.culprit.clone_from(&episode.culprit);
         seen.others = self.others(index, &episode, now);
-        name_recorded(&mut seen, &episode.seen.others);
+        self.name_recorded(&mut seen, &episode.seen.others);
         self.say(&mut episode, seen, now);
         self.threads[index].gaps_seen = own.map_or(self.threads[index].gaps_seen, |gap| gap.number);
         self.alarms.end(episode.place, end, &board);

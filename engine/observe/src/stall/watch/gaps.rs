@@ -84,7 +84,7 @@ impl Watchdog {
         let mut seen = self.observe(index, &before, &after, gap.start, end);
         seen.role = gap.stage.checked_sub(1).and_then(|code| RoleKind::ALL.get(code as usize)).map(|kind| kind.name());
         seen.state = None;
-        super::episode::name_recorded(&mut seen, &[]);
+        self.name_recorded(&mut seen, &[]);
         let found = verdict(&seen);
         let rule = self.rule(RuleId::FrameGap);
         if let Some(place) = self.raise(&rule, site, rule.severity, gap.start, (found, None), actions) {

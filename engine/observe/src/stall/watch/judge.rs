@@ -9,16 +9,19 @@ use crate::clock::Correlation;
 use crate::host;
 use crate::profile::RuleId;
 use crate::roles::RoleKind;
+use crate::stall::account::OtherThread;
 use crate::stall::counter_rules::{Condition, RecentStall, condition, plain};
 use crate::stall::observe::Observations;
-use crate::stall::switches::Switched;
+use crate::stall::switches::{self, Switched};
 use crate::stall::verdict::{Cause, Verdict, joined};
-use crate::units::Ticks;
+use crate::units::{Nanos, Ticks};
 use pinwheel_edge::spin::SpinOrder;
 use std::sync::Arc;
 
 /// Baselines that cover half a second, fewer than are kept.
 const HALF_SECOND: usize = 5;
+/// The time that they cover.
+const HALF_SECOND_NS: u64 = 500_000_000;
 /// Share of half a second, in percent, from which waiting explains late answers.
 const EXPLAINS_PERCENT: u64 = 10;
 /// A thread that waited less than one part in this many had its core to itself.
@@ -135,7 +138,16 @@ impl Watchdog {
             return found;
         };
         let Some(now) = thread.bases.back() else { return found };
-        found.extend(waits(thread, site, then, now));
+        if let Some(mut waits) = waits(thread, site, then, now) {
+            let (limit, waited_ns) = (self.rule(RuleId::Scheduler).limit, (waits.value * 5e6) as u64);
+            // Below the limit nobody reads it.
+            let who = if waits.value < limit { String::new() } else { self.competitor(index, waited_ns).0 };
+            if !who.is_empty() {
+                waits.verdict.sentence += &format!(" because of {who}");
+                waits.verdict.who = who;
+            }
+            found.push(waits);
+        }
         let before = |looks: usize| thread.bases.len().checked_sub(1 + looks).map_or(then, |at| &thread.bases[at]);
         // A condition that has just begun fills one interval: 1.5 times the limit in one counts as
         // much as the limit over two.
@@ -161,23 +173,32 @@ impl Watchdog {
         let most = self.threads.iter().enumerate().filter_map(waited).max()?;
         let (share, index, took_ns) = (most.0 >= EXPLAINS_PERCENT).then_some(most)?;
         let thread = &self.threads[index];
-        let by = match self.competitor(index).as_str() {
-            "" => "by whom is not visible (CAP_PERFMON would show each switch)".to_owned(),
+        let (who, is_recorded) = self.competitor(index, took_ns);
+        let by = match who.as_str() {
+            "" => switches::unknown(&self.switches.hidden().into_iter().collect::<Vec<_>>()).to_owned(),
+            who if is_recorded => format!("by {who}"),
             who => format!("last seen there: {who}"),
         };
         let sentence = format!("{} was descheduled for {share} % of 0.5 s on core {}; {by}", thread.name, thread.core);
         let ended_ns = thread.bases.back().map_or(0, |base| base.0.at_ns);
         let (cause, confidence) = (Cause::Descheduled, Confidence::Likely);
-        let (who, silos) = (self.competitor(index), self.silos_of(index));
+        let silos = self.silos_of(index);
         Some(RecentStall { cause, confidence, who, silos, sentence, took_ns, ended_ns })
     }
 
-    /// The program that was last seen on the core of thread `index`; empty: none.
-    fn competitor(&self, index: usize) -> String {
-        let block = self.config.board.thread(index);
+    /// The program that had the core of thread `index` for most of the last half second, if that is a quarter of
+    /// `waited_ns` or more; without records the one that was last seen there. Empty: none. And whether it is recorded.
+    fn competitor(&self, index: usize, waited_ns: u64) -> (String, bool) {
+        let (now, block) = (self.config.clock.ticks(), self.config.board.thread(index));
+        let since = Ticks(now.0.saturating_sub(self.config.clock.rate().ticks(Nanos(HALF_SECOND_NS)).0));
+        if let Some(switched) = self.switched(index, since, now).filter(|switched| switched.is_of_core) {
+            let named = self.switches.named(&switched, &[]);
+            let most = named.first().filter(|other| other.ran_ns >= waited_ns / 4);
+            return (most.map(OtherThread::who).unwrap_or_default(), true);
+        }
         match board::get(&block.competitor_pid) {
-            0 => String::new(),
-            pid => format!("{} ({pid})", block.competitor_command.read()),
+            0 => (String::new(), false),
+            pid => (format!("{} ({pid})", block.competitor_command.read()), false),
         }
     }
 
