@@ -117,6 +117,10 @@ pub struct Row {
     pub confidence: Option<Confidence>,
     /// Time from the fault to the verdict, milliseconds.
     pub time_to_verdict_ms: Option<f64>,
+    /// Cause of the root of the incident that the alarm is a part of.
+    pub root: Option<String>,
+    /// Rules of the alarms that the root explained by then.
+    pub consequences: Vec<String>,
     /// The verdict's sentence.
     pub sentence: Option<String>,
     /// The source line that the stack names, if a stack was taken.
@@ -135,16 +139,19 @@ impl Row {
             given: None,
             confidence: None,
             time_to_verdict_ms: None,
+            root: None,
+            consequences: Vec::new(),
             sentence: None,
             culprit: None,
             stack: Vec::new(),
         }
     }
 
-    /// Whether the cause was as expected, or the drill could not be run.
+    /// Whether the cause and the root of the incident were as expected, or the drill could not be run.
     #[must_use]
     pub fn is_right(&self) -> bool {
-        !self.permitted || self.given.as_deref() == Some(self.expected)
+        let is_root_right = self.root.as_deref().is_none_or(|root| root == self.expected);
+        !self.permitted || self.given.as_deref() == Some(self.expected) && is_root_right
     }
 }
 
@@ -179,6 +186,8 @@ pub fn run(drill: Drill, program: &Program) -> Row {
             given: Some(given.cause),
             confidence: Some(given.confidence),
             time_to_verdict_ms: Some(given.after_ns as f64 / 1e6),
+            root: given.root,
+            consequences: given.consequences,
             sentence: Some(given.sentence),
             culprit: given.culprit,
             stack: given.stack,
@@ -203,6 +212,9 @@ fn on_a_thread_of_its_own(
 pub(crate) struct DrillVerdict {
     pub(crate) cause: String,
     pub(crate) confidence: Confidence,
+    /// Cause of the incident's root; `None` if it is not judged by the engine.
+    pub(crate) root: Option<String>,
+    pub(crate) consequences: Vec<String>,
     pub(crate) sentence: String,
     pub(crate) culprit: Option<String>,
     pub(crate) stack: Vec<String>,

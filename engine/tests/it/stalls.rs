@@ -125,7 +125,9 @@ fn a_drill_in_a_running_engine_gets_its_verdict_and_the_log_says_who_asked_for_i
         is_over |= said.contains("drill sleep ended");
         is_judged |= now.alarms.iter().any(|alarm| {
             let is_it = alarm.rule == "heartbeat" && alarm.thread.as_ref() == Some(&thread);
-            is_it && alarm.cause == LiveDrill::Sleep.expected().name()
+            let root = now.incidents.iter().find(|incident| incident.number == alarm.incident);
+            let is_root_right = root.is_some_and(|incident| incident.root.cause == alarm.cause);
+            is_it && alarm.cause == LiveDrill::Sleep.expected().name() && is_root_right
         });
         // Again while something of it was not seen: where the machine stands still itself, that is what is judged.
         let is_seen = is_told && is_over && is_judged;

@@ -107,7 +107,19 @@ fn rules() -> String {
 
 fn outcome(row: &Row) -> String {
     match (&row.given, &row.reason, &row.sentence) {
-        (Some(given), _, Some(sentence)) => format!("{given} ({sentence})"),
+        (Some(given), _, Some(sentence)) => {
+            let also = if row.consequences.is_empty() {
+                String::new()
+            } else {
+                format!("; so {}", row.consequences.join(", "))
+            };
+            let root = row
+                .root
+                .as_deref()
+                .filter(|root| root != given)
+                .map_or_else(String::new, |root| format!("; root {root}"));
+            format!("{given} ({sentence}{root}{also})")
+        }
         (_, Some(reason), _) if row.permitted => format!("no verdict: {reason}"),
         (_, Some(reason), _) => format!("not permitted here: {reason}"),
         _ => "no verdict".to_owned(),
@@ -181,6 +193,8 @@ mod tests {
             given: given.map(str::to_owned),
             confidence: None,
             time_to_verdict_ms: ms,
+            root: given.map(str::to_owned),
+            consequences: Vec::new(),
             sentence: None,
             culprit: None,
             stack: Vec::new(),
@@ -188,6 +202,8 @@ mod tests {
         let rows = [row(Some("blocked in a system call"), Some(20.0)), row(Some("descheduled"), Some(40.0))];
         let shown = matrix(&rows);
         assert!(shown.contains("1/2") && shown.contains("descheduled") && shown.contains("40 ms"), "{shown}");
+        let other_root = Row { root: Some("descheduled".into()), ..row(Some("blocked in a system call"), None) };
+        assert!(!other_root.is_right(), "the incident has another root");
         let refused = Row { permitted: false, reason: Some("no".into()), ..row(None, None) };
         assert!(refused.is_right());
         assert!(matrix(&[refused]).contains("not permitted here: no"));

@@ -3,6 +3,7 @@
 //! Pure functions of a picture, on the console thread. Bounded by the board's alarm log. Raises no
 //! alarm of its own: the board alone defines alarms, so that every reader sees the same.
 
+use super::Model;
 use super::lookups::Event;
 use crate::theme::Tone;
 use crate::widgets::format::{time, utc};
@@ -72,6 +73,23 @@ pub fn place_of(snapshot: &Snapshot, number: u64, rows: AlarmRows) -> Option<usi
     let place = at(number)?;
     let alarm = &snapshot.alarms[place];
     if rows.has(alarm) { Some(place) } else { at(alarm.incident) }
+}
+
+/// The alarm under the cursor; the root of its incident if the list has no row for it.
+pub fn selected<'a>(model: &Model, snapshot: &'a Snapshot) -> Option<&'a AlarmView> {
+    let number = snapshot.alarms.get(model.cursor.alarm)?.number;
+    snapshot.alarms.get(place_of(snapshot, number, model.alarm_rows)?)
+}
+
+/// Rows of the list of alarms, in its order: that of the incidents, or that of the alarms.
+pub fn rows(model: &Model) -> Vec<usize> {
+    let Some(picture) = model.picture() else { return Vec::new() };
+    let Snapshot { alarms, incidents, .. } = &picture.snapshot;
+    let mut rows: Vec<usize> = (0..alarms.len()).filter(|row| model.alarm_rows.has(&alarms[*row])).collect();
+    if model.alarm_rows == AlarmRows::Incidents {
+        rows.sort_by_key(|row| incidents.iter().position(|incident| incident.number == alarms[*row].number));
+    }
+    rows
 }
 
 /// Numbers of the active alarms that the row of `alarm` stands for: of an incident, all of its alarms.

@@ -3,7 +3,7 @@
 //!
 //! Pure, on the console thread. Follows the relations in the picture.
 
-use super::alarms::place_of;
+use super::alarms::{place_of, selected};
 use super::lookups::Event;
 use super::{Cursor, Location, Model, View, Zoom, lists};
 use crate::effect::Effect;
@@ -117,7 +117,7 @@ fn from_thread(model: &Model, snapshot: &Snapshot) -> Result<Link, String> {
 
 /// An alarm links to its verdict and stack; from there to its thread.
 fn from_alarm(model: &Model, snapshot: &Snapshot) -> Result<Link, String> {
-    let alarm = snapshot.alarms.get(model.cursor.alarm).ok_or("there is no alarm")?;
+    let alarm = selected(model, snapshot).ok_or("there is no alarm")?;
     if model.zoom != Zoom::Details {
         return Ok(zoomed(model));
     }

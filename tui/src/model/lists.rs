@@ -312,11 +312,10 @@ impl Arrangements {
 /// Indexes of the rows of `list` that pass its filter, in display order.
 pub fn shown(model: &Model, list: List) -> Vec<usize> {
     let arranged = model.lists.of(list);
-    let is_listed = |row: &usize| {
-        let alarm = model.picture().and_then(|picture| picture.snapshot.alarms.get(*row));
-        list != List::Alarms || alarm.is_some_and(|alarm| model.alarm_rows.has(alarm))
+    let mut rows: Vec<usize> = match list {
+        List::Alarms => super::alarms::rows(model),
+        _ => (0..list.len(model)).collect(),
     };
-    let mut rows: Vec<usize> = (0..list.len(model)).filter(is_listed).collect();
     if let Some(order) = &arranged.order {
         let place: BTreeMap<u64, usize> = order.keys.iter().enumerate().map(|(place, key)| (*key, place)).collect();
         rows.sort_by_key(|row| place.get(&list.key(model, *row)).copied().unwrap_or(usize::MAX));

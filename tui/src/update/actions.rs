@@ -7,7 +7,7 @@ use super::refusals::refuse_while_watching;
 use super::{lists, moves, notice, palette, past, profile, questions, refuse_suspend};
 use crate::effect::{ConsoleEnd, Effect};
 use crate::keymap::{Action, Scope};
-use crate::model::alarms::stood_for;
+use crate::model::alarms::{selected, stood_for};
 use crate::model::commands::{Choice, Typed};
 use crate::model::links::{self, Link};
 use crate::model::lists::{Arranged, List};
@@ -229,7 +229,7 @@ fn execute(command: Command) -> Effect {
 /// Acknowledges or snoozes the alarm under the cursor; of an incident, all of its active alarms.
 fn about_alarm(model: &mut Model, command: fn(u64) -> Command) -> Vec<Effect> {
     let numbers = model.picture().and_then(|picture| {
-        let alarm = picture.snapshot.alarms.get(model.cursor.alarm)?;
+        let alarm = selected(model, &picture.snapshot)?;
         Some(stood_for(&picture.snapshot, alarm, model.alarm_rows))
     });
     let Some(numbers) = numbers else {

@@ -4,7 +4,7 @@
 
 use super::{moves, notice};
 use crate::keymap::Sorting;
-use crate::model::alarms::place_of;
+use crate::model::alarms::{place_of, selected};
 use crate::model::lists::{self, Direction, List};
 use crate::model::lookups::{LookupRequest, LookupResult};
 use crate::model::{Model, NoticeKind, Overlay, View};
@@ -139,7 +139,7 @@ pub(super) fn brought(model: &mut Model, brought: LookupResult) {
 
 /// Number of the alarm under the cursor.
 pub(super) fn alarm_under_cursor(model: &Model) -> Option<u64> {
-    model.picture()?.snapshot.alarms.get(model.cursor.alarm).map(|alarm| alarm.number)
+    selected(model, &model.picture()?.snapshot).map(|alarm| alarm.number)
 }
 
 /// Keeps the cursor on its alarm while others begin and end.

@@ -54,14 +54,18 @@ pub fn run_as_child() -> u8 {
     });
     let mut told = Vec::new();
     while ended.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
-        for alarm in engine.running.snapshot().alarms {
+        let now = engine.running.snapshot();
+        for alarm in now.alarms {
             let state = (alarm.number, alarm.onset_ns, alarm.cause.clone());
-            if !alarm.cause.is_empty() && !told.contains(&state) {
+            let root = now.incidents.iter().find(|incident| incident.number == alarm.incident);
+            if let Some(root) = root.filter(|_| !alarm.cause.is_empty() && !told.contains(&state)) {
+                let rules: Vec<&str> = root.consequences.iter().map(|alarm| alarm.rule.as_str()).collect();
                 told.push(state);
                 let (thread, rule) = (&alarm.thread, alarm.rule);
                 print(&json!({
                     "cause": alarm.cause, "sentence": alarm.sentence, "thread": thread, "rule": rule,
                     "confidence": alarm.confidence, "culprit": alarm.culprit, "number": alarm.number,
+                    "root": root.root.cause, "consequences": rules,
                 }));
             }
         }
@@ -156,6 +160,8 @@ impl ChildEngine {
             let given = DrillVerdict {
                 cause,
                 confidence,
+                root: text("root"),
+                consequences: serde_json::from_value(line["consequences"].clone()).unwrap_or_default(),
                 sentence,
                 culprit: text("culprit"),
                 stack: Vec::new(),

@@ -25,6 +25,8 @@ const LIVE_LIMIT: Duration = Duration::from_secs(40);
 const LOOK: Duration = Duration::from_millis(2);
 /// After the right cause has appeared: time in which the watchdog may still change it.
 const SETTLE: Duration = Duration::from_millis(120);
+/// Longest wait until the alarm's incident is known.
+const GROUP_LIMIT: Duration = Duration::from_secs(2);
 /// Memory reserved for page faults.
 const PAGES_BYTES: usize = 768 << 20;
 
@@ -147,14 +149,17 @@ impl DrillEngine {
         });
         if let Some((number, after_ns)) = right {
             rest(SETTLE);
-            let now = self.running.snapshot();
-            if let Some(alarm) = now.alarms.iter().find(|alarm| alarm.number == number) {
-                return Ok(given(alarm, after_ns));
+            let judged = |now: &Snapshot| {
+                let alarm = now.alarms.iter().find(|alarm| alarm.number == number && alarm.incident != 0)?;
+                Some(given(now, alarm, after_ns))
+            };
+            if let Some(given) = self.until(GROUP_LIMIT, judged) {
+                return Ok(given);
             }
         }
         let now = self.running.snapshot();
         let other = now.alarms.iter().find(came);
-        other.map(|alarm| given(alarm, alarm.judged_after_ns.unwrap_or(0))).ok_or_else(|| {
+        other.map(|alarm| given(&now, alarm, alarm.judged_after_ns.unwrap_or(0))).ok_or_else(|| {
             DrillError::Failed(format!("no alarm within {} s, expected {}", VERDICT_LIMIT.as_secs(), expected.name()))
         })
     }
@@ -176,8 +181,12 @@ pub(crate) enum Pages {
     None,
 }
 
-fn given(alarm: &AlarmView, after_ns: u64) -> DrillVerdict {
+fn given(now: &Snapshot, alarm: &AlarmView, after_ns: u64) -> DrillVerdict {
+    let incident = now.incidents.iter().find(|incident| incident.number == alarm.incident);
+    let consequences = incident.map(|incident| &incident.consequences[..]).unwrap_or_default();
     DrillVerdict {
+        root: incident.map(|incident| incident.root.cause.clone()),
+        consequences: consequences.iter().map(|alarm| alarm.rule.clone()).collect(),
         cause: alarm.cause.clone(),
         confidence: alarm.confidence,
         sentence: alarm.sentence.clone(),

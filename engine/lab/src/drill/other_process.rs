@@ -30,6 +30,8 @@ pub(super) fn sigstop(program: &Program) -> Result<DrillVerdict, DrillError> {
     Ok(DrillVerdict {
         cause: verdict.cause.name().into(),
         confidence: verdict.confidence,
+        root: None,
+        consequences: Vec::new(),
         sentence: verdict.sentence,
         culprit: None,
         stack: Vec::new(),

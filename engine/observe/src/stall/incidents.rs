@@ -24,6 +24,10 @@ use pinwheel_edge::slot::word::ErrorCode;
 const BEFORE_NS: u64 = 1_000_000_000;
 /// A cause that is over explains signs that begin so much later.
 const AFTER_NS: u64 = 2_500_000_000;
+/// Rules about rates look at this long.
+const WINDOW_NS: u64 = 500_000_000;
+/// A thread that waits for its core is an alarm from a fifth of the time on.
+const SCHEDULER_PARTS: u64 = 5;
 /// A backlog is an alarm only after it grew for two seconds.
 const BACKLOG_NS: u64 = 2_000_000_000;
 
@@ -48,14 +52,13 @@ pub(super) struct Sign {
 
 /// For each sign the number of its root: its own if none explains it.
 pub(super) fn roots(signs: &[Sign]) -> Vec<usize> {
-    // Of two threads without their cores the one whose competitor is known is the root.
-    let order = |at: usize| (rank(&signs[at]), signs[at].who.is_empty(), signs[at].onset_ns, at);
+    // Of two threads without their cores the one whose competitor is known, and is not of this process, is the root.
+    let names_nobody = |sign: &Sign| sign.who.is_empty() || sign.who.starts_with(OWN);
+    let order = |at: usize| (rank(&signs[at]), names_nobody(&signs[at]), signs[at].onset_ns, at);
     let parent = |at: usize| {
         let before = (0..signs.len()).filter(|other| order(*other) < order(at));
-        // Of several, the longest: it has done most.
-        before
-            .filter(|other| explains(&signs[*other], &signs[at]))
-            .max_by_key(|other| (signs[*other].severity, signs[*other].until_ns - signs[*other].onset_ns))
+        let explains = |other: &usize| explains(&signs[*other], &signs[at]);
+        before.filter(explains).max_by_key(|other| weight(&signs[*other], &signs[at]))
     };
     let parents: Vec<Option<usize>> = (0..signs.len()).map(parent).collect();
     // A parent comes before its child in the order, so this ends.
@@ -68,6 +71,16 @@ pub(super) fn roots(signs: &[Sign]) -> Vec<usize> {
     (0..signs.len()).map(root).collect()
 }
 
+/// Of several that explain `sign` the one with most weight is its cause: a critical one, then the one that took most of
+/// the half second before it, then the longest.
+fn weight(root: &Sign, sign: &Sign) -> (bool, u64, u64) {
+    let from_ns = sign.onset_ns.saturating_sub(WINDOW_NS);
+    let within_ns = root.until_ns.min(sign.onset_ns).saturating_sub(root.onset_ns.max(from_ns));
+    // A thread that waits for its core again and again stands still for a part of the time.
+    let part = if root.rule == RuleId::Scheduler { SCHEDULER_PARTS } else { 1 };
+    (root.severity == Severity::Critical, within_ns / part, root.until_ns - root.onset_ns)
+}
+
 /// Place in the order of causes: a sign is explained only by one of a lower rank, or an earlier one of the same.
 fn rank(sign: &Sign) -> u8 {
     match sign.rule {
@@ -75,9 +88,7 @@ fn rank(sign: &Sign) -> u8 {
         RuleId::Frozen => 1,
         RuleId::RoleDied | RuleId::DeviceLost | RuleId::Affinity | RuleId::Disk => 2,
         RuleId::HotAllocation | RuleId::NeverIdle | RuleId::Interrupts => 3,
-        RuleId::Heartbeat => 4,
-        RuleId::FrameGap => 5,
-        RuleId::Scheduler => 6,
+        RuleId::Heartbeat | RuleId::FrameGap | RuleId::Scheduler => 4,
         RuleId::Quarantine | RuleId::InputHealth => 7,
         RuleId::Errors if !is_of_time(sign.site) => 8,
         RuleId::RingFull => 9,
@@ -151,10 +162,9 @@ fn leads_to(root: &Sign, sign: &Sign) -> bool {
         }
         RuleId::Heartbeat | RuleId::FrameGap | RuleId::Scheduler if is_stall => {
             let is_same = root.cause == sign.cause && root.cause.is_some();
-            match is_thread {
-                true => is_same || sign.cause.is_none_or(|cause| cause == Cause::Unexplained),
-                false => is_same && share(root, sign) || holds_core_of(root, sign),
-            }
+            let is_again = is_thread && root.cause != Some(Cause::Descheduled);
+            let is_unknown = sign.cause.is_none_or(|cause| cause == Cause::Unexplained);
+            is_same && (is_again || share(root, sign)) || is_thread && is_unknown || holds_core_of(root, sign)
         }
         RuleId::Heartbeat | RuleId::FrameGap | RuleId::Scheduler => has_silo && is_slow(sign) && !has_own_reason(sign),
         RuleId::Quarantine => {

@@ -35,7 +35,7 @@ use std::path::Path;
 /// Records kept of each thread.
 const KEPT_MAX: usize = 8_192;
 /// Pages of a ring, a power of two.
-const RING_PAGES: usize = 8;
+const RING_PAGES: usize = 32;
 /// Threads that are named.
 const NAMED_MAX: usize = 512;
 /// Programs that are told.
@@ -147,14 +147,16 @@ impl Switches {
         let mut found: Vec<(u32, OtherThread)> = Vec::new();
         let mut counted = BTreeSet::new();
         for (pid, tid, ran_ns) in switched.by.iter().take(NAMED_MAX) {
-            let (command, parent) = match self.names.of(*pid, *tid) {
+            let is_own = *pid == own;
+            // Of other programs the process's name: each of a compiler's threads has one of its own.
+            let process = if is_own { None } else { self.names.of(*pid, *pid) };
+            let (command, parent) = match process.or_else(|| self.names.of(*pid, *tid)) {
                 Some(names::Known { command, parent }) => (command, parent),
                 None => {
                     let known = known.iter().find(|known| known.pid == *pid);
                     (known.map_or_else(|| ENDED.to_owned(), |known| known.command.clone()), 0)
                 }
             };
-            let is_own = *pid == own;
             let is_new = counted.insert(*pid);
             let alike = |(of, other): &&mut (u32, OtherThread)| {
                 *of == parent && other.command == command && other.is_own == is_own && !is_own
@@ -172,21 +174,30 @@ impl Switches {
         }
         found.sort_by_key(|(_, other)| std::cmp::Reverse(other.ran_ns));
         found.truncate(SHOWN_MAX);
-        found.into_iter().map(|(parent, other)| self.owned(parent, other)).collect()
+        found.into_iter().map(|(parent, other)| self.owned(parent, other, known)).collect()
     }
 
-    /// Adds whose processes these are.
-    fn owned(&self, parent: u32, mut other: OtherThread) -> OtherThread {
+    /// Adds whose processes these are. One that has ended since keeps what was `known` of it.
+    fn owned(&self, parent: u32, mut other: OtherThread, known: &[OtherThread]) -> OtherThread {
         if other.is_own {
             return other;
         }
+        if let Some(known) = known.iter().find(|known| known.pid == other.pid && !known.whose.is_empty())
+            && other.processes == known.processes
+        {
+            let (whose, control_group) = (known.whose.clone(), known.control_group.clone());
+            return OtherThread { whose, control_group, ..other };
+        }
         let (root, asked) = (Path::new("/"), [other.pid, parent]);
+        if let Some(priority) = real_time(other.pid) {
+            other.whose = format!(", real-time priority {priority}");
+        }
         let user = asked.into_iter().filter(|pid| *pid != 0).find_map(|pid| neighbours::user(root, pid));
         let is_shown = other.processes > 1 || user != neighbours::user(root, std::process::id());
         if other.processes > 1
             && let Some(names::Known { command, .. }) = self.names.of(parent, parent)
         {
-            other.whose = format!(", children of {command} ({parent})");
+            other.whose += &format!(", children of {command} ({parent})");
         }
         if let Some(user) = user.filter(|_| is_shown) {
             other.whose += &format!(", user {user}");
@@ -194,6 +205,14 @@ impl Switches {
         other.control_group = asked.into_iter().find_map(control_group).unwrap_or_default();
         other
     }
+}
+
+/// The real-time priority of a process that runs; `None`: it has an ordinary one, or is gone.
+fn real_time(pid: u32) -> Option<u32> {
+    let stat = crate::files::read_lossy(format!("/proc/{pid}/stat")).ok()?;
+    // Field 40 of proc_pid_stat(5); the state, field 3, follows the name's bracket.
+    let priority = stat.rsplit_once(')')?.1.split_whitespace().nth(37)?.parse().ok()?;
+    (priority > 0).then_some(priority)
 }
 
 /// The control group of a process, by the unified hierarchy; `None`: the root, or not visible.

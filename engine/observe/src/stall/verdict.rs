@@ -369,7 +369,7 @@ fn waiting(seen: &Observations) -> Option<Explanation> {
     Some(match who_ran(seen).first() {
         Some((who, ran_ns)) => {
             let ran = if *ran_ns > 0 { format!(", which ran {}", ms(*ran_ns)) } else { String::new() };
-            let why = format!("descheduled {} by {who}{core}{ran}", ms(waited));
+            let why = format!("descheduled {} by {who}{ran}{core}", ms(waited));
             (Cause::Descheduled, Confidence::Likely, why)
         }
         None => {

@@ -5,7 +5,7 @@
 
 use super::rows_of;
 use super::table::{self, Empty};
-use crate::model::alarms::{AlarmRows, place, standing, sureness};
+use crate::model::alarms::{AlarmRows, place, selected, standing, sureness};
 use crate::model::lists::{List, shown};
 use crate::model::{Model, Picture, View, Zoom};
 use crate::theme::Tone;
@@ -44,7 +44,7 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
         let title = (View::Alarms.heading(), beside.as_str());
         table::titled(model, List::Alarms, title, EMPTY, &mut pen.rows(0, split));
     }
-    if let Some(alarm) = alarms.get(model.cursor.alarm) {
+    if let Some(alarm) = selected(model, &picture.snapshot) {
         details(picture, alarm, model.alarm_rows, &mut pen.rows(split, height));
     }
 }

@@ -95,7 +95,7 @@ fn each_cause_explains_what_it_leads_to_and_nothing_else() {
         (by("sh (7)", stall(Descheduled)), by("sh (7)", gap(WORK, Descheduled)), true),
         (by("sh (7)", stall(Descheduled)), by("cargo (8)", gap(WORK, Descheduled)), false),
         (by("sh (7)", stall(Descheduled)), gap(WORK, Descheduled), true),
-        (stall(Descheduled), by("sh (7)", gap(WORK, Descheduled)), true),
+        (by("sh (7)", gap(WORK, Descheduled)), stall(Descheduled), true),
         (stall(LongHandler), gap(WORK, LongHandler), false),
         (stall(Cause::Quota), gap(WORK, Cause::Quota), true),
         (stall(Cause::Heat), gap(WORK, Cause::Heat), false),
@@ -173,9 +173,20 @@ fn a_chain_has_one_root_and_two_causes_at_once_have_two() {
         Sign { silos: 2, ..late(Cause::LongHandler, 1_100) },
     ];
     assert_eq!(roots(&two), [0, 1, 0, 1]);
-    // Both may have done it: the one that lasted longer has.
+    // Both may have done it: the one that took more of the half second before it has, if neither is critical.
     let short = Sign { until_ns: 1_020 * MS, ..sign(RuleId::FrameGap, WORK, Cause::LongHandler, 1_000) };
-    assert_eq!(roots(&[short, hog, late(Cause::Unexplained, 1_100)]), [0, 1, 1]);
+    let waits = Sign { until_ns: 2_000 * MS, ..by("cc (9)", sign(RuleId::Scheduler, WORK, Cause::Descheduled, 700)) };
+    let late = late(Cause::Unexplained, 1_100);
+    assert_eq!(roots(&[short.clone(), hog.clone(), late.clone()]), [0, 1, 1]);
+    assert_eq!(roots(&[waits.clone(), hog, late.clone()]), [0, 1, 1], "400 ms of which a fifth, beside 100 ms");
+    assert_eq!(roots(&[waits.clone(), short.clone(), late.clone()]), [0, 1, 0], "and beside 20 ms");
+    let lost = Sign { severity: Severity::Critical, ..sign(RuleId::DeviceLost, SILO, Cause::DeviceHung, 1_090) };
+    assert_eq!(roots(&[waits.clone(), short, lost, late]), [0, 1, 2, 2]);
+    // Who takes a core again and again makes its thread stand still for long, too.
+    let stall = by("cc (9)", sign(RuleId::Heartbeat, WORK, Cause::Descheduled, 1_500));
+    let other = by("sh (7)", sign(RuleId::Heartbeat, WORK, Cause::Descheduled, 1_500));
+    assert_eq!(roots(&[stall, waits.clone()]), [1, 1]);
+    assert_eq!(roots(&[other, waits]), [0, 1]);
     assert!(roots(&[]).is_empty());
 }
 

@@ -276,7 +276,7 @@ fn records_of_switches_explain_from_half_of_the_stall_on_and_name_who_had_a_quar
     let how_long: Change = |seen| {
         (seen.waited_ns, seen.others) = (Some(9 * MS), vec![OtherThread { ran_ns: MS, ..other(8, "cargo", false) }]);
     };
-    assert!(seen(how_long).2.ends_with("by cargo (8) on core 1, which ran 1.0 ms"));
+    assert!(seen(how_long).2.ends_with("by cargo (8), which ran 1.0 ms on core 1"));
 }
 
 #[test]

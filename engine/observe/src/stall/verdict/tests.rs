@@ -59,7 +59,7 @@ fn a_ready_thread_was_descheduled_and_its_likely_competitor_is_named() {
     let other = OtherThread::seen(8123, "cargo".into(), 9 * MS, false);
     let named = Observations { others: vec![other], ..waited };
     assert_eq!(of(&named), (Cause::Descheduled, Confidence::Likely));
-    assert!(verdict(&named).sentence.contains("by cargo (8123) on core 1"));
+    assert!(verdict(&named).sentence.contains("by cargo (8123), which ran 9.0 ms on core 1"));
     assert_eq!(verdict(&named).who, "cargo (8123)");
 }
 

@@ -34,7 +34,13 @@ impl Watchdog {
     /// Puts threads that the kernel's records name before those that were only seen on the core. A
     /// thread that has ended gets its name from `earlier`.
     pub(super) fn name_recorded(&self, seen: &mut Observations, earlier: &[OtherThread]) {
-        let Some(switched) = &seen.switched else { return };
+        let Some(switched) = &seen.switched else {
+            // Records were lost since: what an earlier reading recorded stays known.
+            let recorded = earlier.iter().filter(|other| other.is_recorded).cloned();
+            let others = std::mem::take(&mut seen.others);
+            seen.others = recorded.chain(others).collect();
+            return;
+        };
         let known: Vec<OtherThread> = seen.others.iter().chain(earlier).cloned().collect();
         let mut named = self.switches.named(switched, &known);
         seen.others.retain(|other| named.iter().all(|known| known.pid != other.pid));
