@@ -149,6 +149,37 @@ fn a_drill_in_a_running_engine_gets_its_verdict_and_the_log_says_who_asked_for_i
 }
 
 #[test]
+fn a_lost_device_and_a_long_handler_at_once_are_two_incidents() {
+    let _alone = alone();
+    let mut lossy = steady();
+    (lossy.faults.lose_device_every, lossy.faults.recover_after_ms) = (Some(500), 1_500);
+    let drill_command = DrillCommand::new(0);
+    let wanted = Config { drill_command: Some(Arc::clone(&drill_command)), ..config(&lossy, sampler(), None) };
+    let engine = Engine::start(wanted).unwrap();
+    let causes = [Cause::DeviceHung, Cause::LongHandler].map(Cause::name);
+    let mut again_ns = 0;
+    let shown = until(&engine, "both incidents", |now| {
+        let is_lost = now.alarms.iter().any(|alarm| alarm.rule == "device_lost" && alarm.is_active());
+        // Again while the two were not seen together: on a busy machine the thread may lose its core instead.
+        if is_lost && drill_command.is_taken() && now.at_ns >= again_ns {
+            drill_command.request(RoleKind::Harvest, Misbehaviour::Compute, Duration::from_millis(300));
+            again_ns = now.at_ns + 1_000_000_000;
+        }
+        let spans = causes.map(|cause| {
+            let incident = now.incidents.iter().find(|incident| incident.root.cause == cause)?;
+            Some((incident.onset_ns, incident.onset_ns + incident.duration_ns))
+        });
+        matches!(spans, [Some((one, one_end)), Some((other, other_end))] if one < other_end && other < one_end)
+    });
+    for alarm in shown.alarms.iter().filter(|alarm| alarm.rule == "quarantine" && alarm.is_active()) {
+        let root = shown.incidents.iter().find(|incident| incident.number == alarm.incident);
+        assert!(root.is_none_or(|incident| incident.root.cause != Cause::LongHandler.name()), "{root:?}");
+    }
+    engine.request_drain();
+    assert_nothing_lost(&end(engine));
+}
+
+#[test]
 fn an_alarm_rule_that_stops_the_feed_is_in_the_actions_log_and_an_operator_lets_it_go_again() {
     let _alone = alone();
     let mut rules = steady();
