@@ -469,7 +469,7 @@ impl Report {
         }
         let notes = self.incidents.iter().filter(is_note).count();
         if notes > 0 {
-            writeln!(f, "  {notes} kinds of stalls that ended by themselves: --json has their causes")?;
+            writeln!(f, "  notes of stalls that ended by themselves: {notes}; --json has their causes")?;
         }
         for (stream, sequence) in self.unanswered.iter().take(UNANSWERED_SHOWN_MAX) {
             writeln!(f, "  unanswered: stream {stream}, sequence {sequence}")?;

@@ -168,8 +168,8 @@ fn leads_to(root: &Sign, sign: &Sign) -> bool {
         }
         RuleId::Heartbeat | RuleId::FrameGap | RuleId::Scheduler => has_silo && is_slow(sign) && !has_own_reason(sign),
         RuleId::Quarantine => {
-            let of_device = sign.rule == RuleId::Errors && is_of_device(sign.site);
-            has_silo && (is_slow(sign) || of_device) && !has_own_reason(sign)
+            let came_back_late = sign.rule == RuleId::Errors && code(sign.site) == Some(ErrorCode::LaunchDeadline);
+            has_silo && (is_slow(sign) || came_back_late) && !has_own_reason(sign)
         }
         RuleId::Errors if !is_of_time(root.site) => has_silo && is_slow(sign) && sign.cause == root.cause,
         RuleId::RingFull | RuleId::Backlog => has_silo && is_slow(sign),

@@ -116,6 +116,7 @@ fn each_cause_explains_what_it_leads_to_and_nothing_else() {
         (device.clone(), gap(HOT, Blocked), true),
         (device.clone(), gap(HOT, Descheduled), false),
         (quarantine.clone(), errors(ErrorCode::LaunchDeadline, 0, 1_200), true),
+        (quarantine.clone(), errors(ErrorCode::LaunchFailed, 0, 1_200), false),
         // A death.
         (died.clone(), errors(ErrorCode::SiloDied, 0, 1_050), true),
         (died.clone(), late(Cause::Unexplained, 1_200), true),
