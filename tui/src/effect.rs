@@ -21,6 +21,8 @@ pub enum Effect {
     DumpScreen,
     /// Take the mouse, or leave it to the terminal.
     Capture(Mouse),
+    /// Give the terminal this text for its clipboard.
+    Copy(String),
     /// Redraw the whole screen.
     Redraw,
     /// Restore the terminal and return.

@@ -60,6 +60,8 @@ pub enum Action {
     Suspend,
     /// Redraw the whole screen.
     Redraw,
+    /// Copy the row under the cursor with its details.
+    Copy,
     /// Acknowledge the alarm under the cursor.
     Acknowledge,
     /// Acknowledge all active alarms.

@@ -325,6 +325,7 @@ impl Console<'_> {
                     update(&mut self.model, Msg::Dumped(result));
                 }
                 Effect::Capture(mouse) => self.screen.capture(mouse)?,
+                Effect::Copy(text) => self.screen.copy(&text)?,
                 Effect::Redraw => self.screen.forget()?,
                 Effect::Leave(end) => return Ok(Some(end)),
             }

@@ -8,6 +8,7 @@
 //! therefore passes through this module, which writes control characters as escapes. The command
 //! line itself prints only line ends and tabs; the console does not use this module.
 
+use crate::widgets::format::is_control;
 use clap::Args as ClapArgs;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -90,12 +91,6 @@ pub fn visible(text: &str, syntax: Syntax) -> Cow<'_, str> {
         };
     }
     Cow::Owned(shown)
-}
-
-fn is_control(found: char) -> bool {
-    let turns = matches!(found,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    turns || found.is_control() && !matches!(found, '\n' | '\t')
 }
 
 /// Filters a stream of JSON as [`json`] does a document. Invalid UTF-8 becomes replacement

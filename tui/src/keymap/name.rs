@@ -32,6 +32,7 @@ pub fn action(action: Action) -> &'static str {
         Action::Cancel => "cancel",
         Action::Suspend => "suspend",
         Action::Redraw => "redraw",
+        Action::Copy => "copy",
         Action::Acknowledge => "acknowledge",
         Action::AcknowledgeAll => "acknowledge-all",
         Action::AlarmRows => "alarm-rows",

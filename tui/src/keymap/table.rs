@@ -84,6 +84,7 @@ pub const TABLE: &[Binding] = &[
     bind(Scope::Views, &[Key::PageDown], Action::Move(Step::PageDown), NO, "a page down"),
     bind(Scope::Views, &[Key::Home, Key::Char('g')], Action::Move(Step::First), NO, "to the first"),
     bind(Scope::Views, &[Key::End, Key::Char('G')], Action::Move(Step::Last), NO, "to the last"),
+    bind(Scope::Views, &[Key::Char('y')], Action::Copy, NO, "copy the row with its details to the clipboard"),
     bind(Scope::Views, &[Key::Ctrl('l')], Action::Redraw, NO, "redraw the screen"),
     bind(Scope::Views, &[Key::Ctrl('z')], Action::Suspend, NO, "refused: it would stop the engine too"),
     bind(

@@ -81,6 +81,22 @@ pub fn selected<'a>(model: &Model, snapshot: &'a Snapshot) -> Option<&'a AlarmVi
     snapshot.alarms.get(place_of(snapshot, number, model.alarm_rows)?)
 }
 
+/// What the details of the selected alarm say, a line each.
+pub fn told(model: &Model) -> Vec<String> {
+    let Some((picture, alarm)) =
+        model.picture().and_then(|picture| Some((picture, selected(model, &picture.snapshot)?)))
+    else {
+        return Vec::new();
+    };
+    let mut lines = vec![alarm.sentence.clone()];
+    if let Some(incident) = incident(&picture.snapshot, alarm) {
+        lines.extend(incident.consequences.iter().map(|alarm| format!("so {}: {}", alarm.rule, alarm.sentence)));
+    }
+    lines.extend(alarm.stack.iter().enumerate().map(|(depth, frame)| format!("#{depth} {frame}")));
+    lines.extend(alarm.evidence.iter().cloned());
+    lines
+}
+
 /// Rows of the list of alarms, in its order: that of the incidents, or that of the alarms.
 pub fn rows(model: &Model) -> Vec<usize> {
     let Some(picture) = model.picture() else { return Vec::new() };

@@ -30,6 +30,7 @@ pub use threads::policy as thread_policy;
 
 use super::{Cursor, Model, View};
 use crate::theme::Tone;
+use crate::widgets::format::is_control;
 use filter::Filter;
 use std::collections::BTreeMap;
 
@@ -325,6 +326,36 @@ pub fn shown(model: &Model, list: List) -> Vec<usize> {
         rows.retain(|row| filter.passes(model, list, *row));
     }
     rows
+}
+
+/// The row under the cursor as text: the visible cells, then its details. Control letters of outside names become
+/// blanks, so that nothing happens where it is pasted.
+pub fn copied(model: &Model, list: List) -> Option<String> {
+    let row = match list {
+        List::Alarms => {
+            let picture = model.picture()?;
+            let number = super::alarms::selected(model, &picture.snapshot)?.number;
+            super::alarms::place_of(&picture.snapshot, number, model.alarm_rows)?
+        }
+        _ => *list.cursor(&mut model.cursor.clone()),
+    };
+    if row >= list.len(model) {
+        return None;
+    }
+    let cells = list.columns().iter().map(|column| (column.cell)(model, row).text);
+    let cells: Vec<String> = cells.filter(|cell| !cell.is_empty()).collect();
+    let details = match list {
+        List::Alarms => super::alarms::told(model),
+        _ => list.details(model, row).into_iter().map(|(text, _)| text).collect(),
+    };
+    let clean = |line: String| line.replace(|letter| is_control(letter) || letter == '\n', " ");
+    let lines = std::iter::once(cells.into_iter().map(clean).collect::<Vec<_>>().join("\t"));
+    Some(lines.chain(details.into_iter().map(clean)).map(|line| line + "\n").collect())
+}
+
+/// What is wrong with an expression in the filter of `list`, and where.
+pub fn filter_trouble(model: &Model, list: List) -> Option<String> {
+    Filter::read(&model.lists.of(list).filter, list.columns()).trouble().map(str::to_owned)
 }
 
 /// Sorts `list` by `column` once. Later rows are appended.

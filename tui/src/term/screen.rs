@@ -17,6 +17,7 @@ use super::output::{self, FRAME_BYTES, Frames, Gather};
 use super::writer::{Delivered, FinalWrite, Writer, Written};
 use crate::model::{Model, Mouse};
 use crate::view;
+use crossterm::clipboard::CopyToClipboard;
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use crossterm::terminal::{BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen};
 use crossterm::{cursor, queue, style, terminal};
@@ -118,6 +119,12 @@ impl Screen {
     pub fn capture(&mut self, mouse: Mouse) -> io::Result<()> {
         let said = if mouse == Mouse::On { MOUSE_ON } else { MOUSE_OFF };
         queue!(self.terminal.backend_mut(), style::Print(said))
+    }
+
+    /// Gives the terminal `text` for its clipboard (OSC 52), with the next frame. A terminal that does not know it, or
+    /// does not permit it, ignores it.
+    pub fn copy(&mut self, text: &str) -> io::Result<()> {
+        queue!(self.terminal.backend_mut(), CopyToClipboard::to_clipboard_from(text))
     }
 
     /// Bytes passed to the writer so far.

@@ -10,7 +10,7 @@ use crate::keymap::{Action, Scope};
 use crate::model::alarms::{selected, stood_for};
 use crate::model::commands::{Choice, Typed};
 use crate::model::links::{self, Link};
-use crate::model::lists::{Arranged, List};
+use crate::model::lists::{Arranged, List, copied};
 use crate::model::{Leaving, Location, Model, Mouse, NoticeKind, Overlay, TRAIL_MAX, View, Zoom};
 use crate::msg::Finished;
 use crate::source::Ownership;
@@ -41,6 +41,7 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::Input => questions::begin_input(model),
         Action::Confirm => confirm(model),
         Action::Redraw => vec![Effect::Redraw],
+        Action::Copy => copy(model),
         Action::Acknowledge => about_alarm(model, |number| Command::Acknowledge { number }),
         Action::AlarmRows => {
             let number = lists::alarm_under_cursor(model);
@@ -224,6 +225,17 @@ fn mark(model: &mut Model) {
 /// Executes a command that takes no reason.
 fn execute(command: Command) -> Effect {
     Effect::Execute(command, String::new())
+}
+
+/// Copies the row under the cursor with its details.
+fn copy(model: &mut Model) -> Vec<Effect> {
+    let text = List::of(model.view).and_then(|list| copied(model, list));
+    let Some(text) = text else {
+        notice(model, NoticeKind::Refused, "there is no row to copy in this view".to_owned());
+        return Vec::new();
+    };
+    notice(model, NoticeKind::Done, "given to the terminal for its clipboard".to_owned());
+    vec![Effect::Copy(text)]
 }
 
 /// Acknowledges or snoozes the alarm under the cursor; of an incident, all of its active alarms.

@@ -74,7 +74,7 @@ impl Bench {
                     let past = self.source.past(at_ns).map(Box::new);
                     self.take(Msg::Past(past));
                 }
-                Effect::Redraw | Effect::LookUp(_) | Effect::DumpScreen | Effect::Capture(_) => {}
+                Effect::Redraw | Effect::LookUp(_) | Effect::DumpScreen | Effect::Capture(_) | Effect::Copy(_) => {}
                 Effect::Leave(end) => self.left = Some(end),
             }
         }

@@ -1,6 +1,7 @@
 //! Links from a row to another and back; comparison with a mark.
 
 use super::Bench;
+use crate::effect::Effect;
 use crate::keymap::key::Key;
 use crate::model::{View, Zoom};
 use crate::msg::{Finished, Msg};
@@ -102,4 +103,27 @@ fn values_at_the_mark_are_shown_next_to_current_values() {
     assert_eq!((then.as_str(), now.as_str()), ("62.0k", "122k"));
     assert_eq!(change, "+97 %");
     assert_eq!(find(&bench, "hot-0: policy"), ["lab", "lab", "same"]);
+}
+
+#[test]
+fn a_row_is_copied_with_its_details_and_without_what_a_terminal_would_execute() {
+    let mut bench = troubled();
+    bench.keys(&[Key::Char('9')]);
+    let copied = |bench: &mut Bench| match &bench.take(Msg::Key(Key::Char('y')))[..] {
+        [Effect::Copy(text)] => text.clone(),
+        other => panic!("{other:?}"),
+    };
+    let text = copied(&mut bench);
+    assert!(text.contains("silo 0: device lost") && text.contains("\nso late_answers: silo 0: 45 of 100"), "{text}");
+    bench.keys(&[Key::Down]);
+    assert!(copied(&mut bench).contains("\n#0 compute (poller.rs:88)\n"));
+    let mut hostile = snapshot(501, SyntheticFaults::All);
+    hostile.alarms[0].sentence = "a\u{1b}]52;c;eA==\u{7}b\u{202e}\nrm".to_owned();
+    let hostile = Some(Box::new(hostile));
+    bench.take(Msg::Snapshot { now_ns: bench.now_ns + 1, snapshot: hostile, finished: Finished::No });
+    bench.keys(&[Key::Home]);
+    let text = copied(&mut bench);
+    assert!(text.contains("a ]52;c;eA== b  rm\n"), "{text:?}");
+    bench.keys(&[Key::Char('1'), Key::Char('y')]);
+    assert!(bench.model.notice.as_ref().unwrap().text.contains("no row to copy"));
 }

@@ -104,6 +104,7 @@ proptest! {
                     | Effect::LookAt(_)
                     | Effect::LookUp(_)
                     | Effect::DumpScreen
+                    | Effect::Copy(_)
                     | Effect::Capture(_) => {}
                 }
             }

@@ -93,6 +93,9 @@ fn body(model: &Model, list: List, rows: &[usize], empty: Empty<'_>, pen: &mut P
         return;
     }
     if rows.is_empty() {
+        if let Some(why) = lists::filter_trouble(model, list) {
+            pen.put_wrapped(1, 2, &why, Tone::Bad);
+        }
         pen.put(1, 1, "No row matches this filter. Open it with / and press esc to show all rows.", Tone::Warn);
     }
     table(model, list, rows, Pointer::Shown, pen);
