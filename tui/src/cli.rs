@@ -31,6 +31,7 @@ mod postmortem;
 mod profiles;
 mod refusal;
 mod replay;
+mod report;
 mod request;
 mod run;
 mod runs;
@@ -114,6 +115,7 @@ fn perform(args: Args) -> Result<u8, Refusal> {
         Some(Command::Ctl(args)) => ctl::ctl(&args),
         Some(Command::Dump(args)) => dump::dump(&args, &user_paths),
         Some(Command::Compare(args)) => compare::compare(&args, &user_paths),
+        Some(Command::Report(args)) => report::report(&args, &user_paths),
         Some(Command::Fit(args)) => fit::fit(&args, &user_paths),
         Some(Command::Trace(args)) => trace::trace(&args, &user_paths),
         Some(Command::Send(args)) => send::send(&args),

@@ -14,7 +14,7 @@ mod wilson;
 pub use conditions::Alarm;
 pub use lifecycle::LifecycleReport;
 pub use overflow::OverflowReport;
-pub use text::{grouped, progress_line};
+pub use text::{duration_text, grouped, progress_line};
 pub use wilson::{byar_95, interval_95};
 
 use pinwheel_engine::board::deadlines::{WrongOrLate, wrong_or_late};

@@ -50,6 +50,8 @@ pub enum Command {
     Dump(super::dump::DumpArgs),
     /// Compare two runs: rates with intervals, distributions, environment, profile
     Compare(super::compare::CompareArgs),
+    /// Write one page of a run for people who were not there: a file of its own, without a script
+    Report(super::report::ReportArgs),
     /// Write a model refitted to the shots of a run or of a file
     Fit(super::fit::FitArgs),
     /// Write a run's recording as a trace that Perfetto opens

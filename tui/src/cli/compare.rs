@@ -40,45 +40,46 @@ pub struct CompareArgs {
     pub print: Print,
 }
 
+/// Two runs side by side.
 #[derive(Debug, Serialize)]
-struct Comparison {
-    runs: [String; 2],
-    rates: Vec<Rate>,
-    histograms: Vec<Distribution>,
-    environment: Vec<Difference>,
-    profile: Vec<Change>,
-    inputs: Vec<Difference>,
+pub struct Comparison {
+    pub runs: [String; 2],
+    pub rates: Vec<Rate>,
+    pub histograms: Vec<Distribution>,
+    pub environment: Vec<Difference>,
+    pub profile: Vec<Change>,
+    pub inputs: Vec<Difference>,
     /// Parts that could not be compared, with the reason.
-    missing: Vec<String>,
+    pub missing: Vec<String>,
 }
 
 /// A rate in both runs.
 #[derive(Debug, Serialize)]
-struct Rate {
-    name: Cow<'static, str>,
-    unit: &'static str,
-    rate: [Option<f64>; 2],
-    ci95: [Option<[f64; 2]>; 2],
+pub struct Rate {
+    pub name: Cow<'static, str>,
+    pub unit: &'static str,
+    pub rate: [Option<f64>; 2],
+    pub ci95: [Option<[f64; 2]>; 2],
     /// Whether the intervals are disjoint.
-    differs: bool,
+    pub differs: bool,
 }
 
 /// A distribution in both runs, nanoseconds.
 #[derive(Debug, Serialize)]
-struct Distribution {
-    name: String,
-    one: Histogram,
-    other: Histogram,
+pub struct Distribution {
+    pub name: String,
+    pub one: Histogram,
+    pub other: Histogram,
     /// Kolmogorov–Smirnov distance, 0..=1.
-    distance: Option<f64>,
+    pub distance: Option<f64>,
 }
 
 /// A field with different values.
 #[derive(Debug, Serialize)]
-struct Difference {
-    what: String,
-    one: String,
-    other: String,
+pub struct Difference {
+    pub what: String,
+    pub one: String,
+    pub other: String,
 }
 
 struct Side {
@@ -88,8 +89,17 @@ struct Side {
 }
 
 pub fn compare(args: &CompareArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
-    let side = |run: &str| -> Result<Side, Refusal> {
-        let dir = runs::find(run, args.logs.as_deref(), user_paths)?;
+    let find = |run: &str| runs::find(run, args.logs.as_deref(), user_paths);
+    let compared = of_runs(find(&args.one)?, find(&args.other)?)?;
+    Ok(args.print.to_stdout(&compared, || compared.text(), 0))
+}
+
+/// Compares the runs in two directories.
+///
+/// # Errors
+/// If one has neither a report nor a recording.
+pub fn of_runs(one: PathBuf, other: PathBuf) -> Result<Comparison, Refusal> {
+    let side = |dir: PathBuf| -> Result<Side, Refusal> {
         let report = json_of(&dir, "report.json");
         let last = runs::open(&dir).ok().and_then(|mut tape| {
             let (_, last) = tape.span()?;
@@ -102,11 +112,11 @@ pub fn compare(args: &CompareArgs, user_paths: &UserPaths) -> Result<u8, Refusal
         }
         Ok(Side { dir, report, last })
     };
-    let compared = comparison(&[side(&args.one)?, side(&args.other)?]);
-    Ok(args.print.to_stdout(&compared, || compared.text(), 0))
+    Ok(comparison(&[side(one)?, side(other)?]))
 }
 
-fn json_of(dir: &Path, name: &str) -> Option<Value> {
+/// A JSON file of a run; `None` if there is none that can be read.
+pub fn json_of(dir: &Path, name: &str) -> Option<Value> {
     serde_json::from_slice(&files::read_in(dir, name, REPORT_BYTES_MAX).ok()?).ok()
 }
 

@@ -12,6 +12,7 @@ use crate::source::replay::Replay;
 use crate::term;
 use clap::Args as ClapArgs;
 use pinwheel_engine::board::image::{self, BoardFile, Image};
+use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::board::{self, OwnerState, dead};
 use pinwheel_engine::files;
 use pinwheel_engine::record::tape::{Moment, Tape};
@@ -79,6 +80,12 @@ pub fn postmortem(args: &PostmortemArgs, user_paths: &UserPaths) -> Result<u8, R
         seconds(snapshot.at_ns)
     );
     Ok(written(say::text(&mut io::stdout().lock(), &words(&snapshot, &title)), 0))
+}
+
+/// The last state of the killed engine of the run in `dir`, from the board that it left; `None` if it left none.
+pub fn last_state(dir: &Path) -> Option<Snapshot> {
+    let left = left_by(&board::directory(), &dir.display().to_string()).or_else(|| of_run(dir).ok())?;
+    left.moment.snapshot().ok()?
 }
 
 /// Finds the board that was moved into its run's directory.

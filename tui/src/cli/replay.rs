@@ -86,6 +86,16 @@ pub fn console(source: &mut Replay, console: &ConsoleArgs, user_paths: &UserPath
 
 /// A moment as JSON with the names of a run's report, and with the whole board.
 pub fn moment(snapshot: &Snapshot, kind: &str, about: &Value) -> Value {
+    let mut value = report_of(snapshot);
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("board".to_owned(), serde_json::to_value(snapshot).unwrap_or_default());
+        fields.insert(kind.to_owned(), about.clone());
+    }
+    value
+}
+
+/// A moment as JSON with the names of a run's report, without those of the end.
+pub fn report_of(snapshot: &Snapshot) -> Value {
     let outcome = Outcome {
         snapshot: snapshot.clone(),
         ended_by: EndedBy::Drained,
@@ -106,8 +116,6 @@ pub fn moment(snapshot: &Snapshot, kind: &str, about: &Value) -> Value {
         // Conditions that are checked only at the end are left out.
         let alarms: Vec<Alarm> = snapshot.alarms.iter().map(Alarm::logged).collect();
         fields.insert("alarms".to_owned(), serde_json::to_value(alarms).unwrap_or_default());
-        fields.insert("board".to_owned(), serde_json::to_value(snapshot).unwrap_or_default());
-        fields.insert(kind.to_owned(), about.clone());
     }
     value
 }

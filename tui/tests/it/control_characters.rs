@@ -99,6 +99,7 @@ fn control_characters_of_a_board_a_run_and_a_report_reach_no_terminal() {
         "compare last last --logs logs",
         "compare last last --logs logs --json",
         "trace last --logs logs -o -",
+        "report last --logs logs -o -",
     ] {
         shown(&world.run(words).exits(0));
     }

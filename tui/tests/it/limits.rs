@@ -45,7 +45,7 @@ fn endless_files_of_a_run_are_refused_unread() {
     for name in ["manifest.json", "profile.ron", "report.json", "events.jsonl", "recording.pwt", "recording.index"] {
         symlink("/dev/zero", world.path("run").join(name)).unwrap();
     }
-    for words in ["replay run --json", "trace run", "compare run run"] {
+    for words in ["replay run --json", "trace run", "report run", "compare run run"] {
         let ran = world.run(words).exits(2);
         assert!(ran.err.len() < MESSAGE_BYTES_MAX, "{words}: {} bytes", ran.err.len());
     }

@@ -21,6 +21,7 @@ mod no_observables;
 mod profile_rates;
 mod runs;
 mod recordings;
+mod report;
 mod golden;
 mod golden_recording;
 #[cfg(unix)]

@@ -54,6 +54,9 @@ fn links_are_written_to_their_targets_and_fifos_and_devices_written_through_by_e
     golden(&world);
     writes_behind(&world, "trace golden -o link --hlog dangling", &[("link", "real"), ("dangling", "absent")]);
     writes_through(&world, "trace golden -o trace --hlog pipe");
+    fs::remove_file(world.path("absent")).unwrap();
+    writes_behind(&world, "report golden -o dangling", &[("dangling", "absent")]);
+    writes_through(&world, "report golden -o pipe");
     let graph = "graph chain --tasks 10 --trace";
     writes_behind(&world, &format!("{graph} link"), &[("link", "real")]);
     fs::remove_file(world.path("absent")).unwrap();
@@ -96,6 +99,7 @@ fn no_output_of_any_command_is_an_input_or_another_output() {
         "trace golden -o golden/recording.pwt".to_owned(),
         "trace golden -o golden/events.jsonl".to_owned(),
         "trace golden -o new --hlog new".to_owned(),
+        "report golden -o golden/events.jsonl".to_owned(),
         "graph g.ron --trace g.ron".to_owned(),
         "send s.b8 udp:127.0.0.1:9 --predictions hard".to_owned(),
     ] {
@@ -148,10 +152,12 @@ fn a_link_in_a_runs_own_directory_is_not_followed() {
     let world = World::new();
     golden(&world);
     world.put("real", "old");
-    symlink("../real", world.path("golden/trace.json")).unwrap();
-    world.run("trace golden").exits(0);
-    assert_eq!(fs::read(world.path("real")).unwrap(), b"old");
-    assert!(fs::symlink_metadata(world.path("golden/trace.json")).unwrap().is_file());
+    for (command, file) in [("trace golden", "golden/trace.json"), ("report golden", "golden/report.html")] {
+        symlink("../real", world.path(file)).unwrap();
+        world.run(command).exits(0);
+        assert_eq!(fs::read(world.path("real")).unwrap(), b"old");
+        assert!(fs::symlink_metadata(world.path(file)).unwrap().is_file());
+    }
 }
 
 #[test]

@@ -13,12 +13,14 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-const SHORT: &str = "run --profiles calm --profile shared --rate 2000 --duration 1500ms --logs logs --json";
+/// A run of a moment.
+pub const SHORT: &str = "run --profiles calm --profile shared --rate 2000 --duration 1500ms --logs logs --json";
 
 /// Runs that a moment has to be near in, or an end.
 const TRIES: usize = 8;
 
-fn run_dirs(world: &World) -> Vec<PathBuf> {
+/// The runs in `logs`, oldest first.
+pub fn run_dirs(world: &World) -> Vec<PathBuf> {
     let entries = fs::read_dir(world.path("logs")).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut runs: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
     runs.sort();
@@ -31,10 +33,10 @@ fn boards(world: &World) -> usize {
 }
 
 /// A run without an end; killed when the test is over, however it ends.
-struct Engine(Child);
+pub struct Engine(pub Child);
 
 impl Engine {
-    fn start(world: &World, more: &str) -> Engine {
+    pub fn start(world: &World, more: &str) -> Engine {
         let words =
             format!("run --profiles calm --profile shared --rate 2000 --duration 10m --logs logs --headless {more}");
         let mut command = world.command(&words);
@@ -45,7 +47,7 @@ impl Engine {
         engine
     }
 
-    fn signal(&self, signal: Signal) {
+    pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_raw(self.0.id() as i32).unwrap(), signal).unwrap();
     }
 }

@@ -90,6 +90,7 @@ fn foreign_files_where_ours_belong_are_passed_over_or_refused_and_never_followed
             "replay last --json --logs logs",
             "compare 20260101-000000 20260101-000000 --logs logs",
             "trace 20260101-000000 -o - --logs logs",
+            "report 20260101-000000 -o - --logs logs",
             "dump 1 -o bundle",
             "profiles list --profiles profiles",
             "profiles validate x --profiles profiles",

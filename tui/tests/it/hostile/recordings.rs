@@ -61,6 +61,7 @@ fn damaged_recordings_and_boards_are_read_as_far_as_they_go_or_refused() {
             format!("replay {name} --at end --json --logs logs"),
             format!("replay {name} --at 300ms --logs logs"),
             format!("trace {name} -o - --logs logs"),
+            format!("report {name} --with {name} -o - --logs logs"),
             format!("compare {name} {name} --logs logs --json"),
             format!("compare {name} {name} --logs logs"),
         ] {

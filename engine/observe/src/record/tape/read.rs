@@ -394,6 +394,29 @@ impl Tape {
         Ok(())
     }
 
+    /// Calls `visit` with every `step`th key snapshot, in order. Unpacks no other frame.
+    ///
+    /// # Errors
+    /// If the file can no longer be read.
+    ///
+    /// # Panics
+    /// If `step` is 0.
+    pub fn play_keys(&mut self, step: usize, mut visit: impl FnMut(&Moment)) -> Result<(), TapeError> {
+        for number in (0..self.keys.len()).step_by(step) {
+            let bytes = self.segment_bytes(number)?;
+            let Some((head, payload)) =
+                frame::find(&bytes).ok().and_then(|found| Some((found.head, found.unpack(&bytes)?)))
+            else {
+                continue;
+            };
+            let mut moment = Moment { at: head.at, image: Image::blank(self.head.shape) };
+            if delta::apply(&mut moment.image, self.slots_from, head.at, &payload).is_some() {
+                visit(&moment);
+            }
+        }
+        Ok(())
+    }
+
     /// Calls `visit` with every fast sample from `from` to `to`, as a snapshot in which only the
     /// fast words are set.
     ///

@@ -78,6 +78,26 @@ fn every_moment_comes_back_word_for_word_and_as_the_same_snapshot() {
 }
 
 #[test]
+fn key_snapshots_alone_are_those_of_the_whole_and_a_damaged_one_is_left_out() {
+    let (bytes, index, expected) = recording(25, 5);
+    let keys = |bytes: Vec<u8>, step: usize| {
+        let mut played = Vec::new();
+        let mut tape = Tape::from_bytes(bytes).unwrap();
+        tape.play_keys(step, |moment| played.push((moment.at, moment.image.clone()))).unwrap();
+        played
+    };
+    let every = |step: usize| expected.iter().step_by(5 * step).cloned().collect::<Vec<_>>();
+    assert_eq!(keys(bytes.clone(), 1), every(1));
+    assert_eq!(keys(bytes.clone(), 2), every(2));
+    let second = u64::from_le_bytes(index[28..36].try_into().unwrap()) as usize;
+    let mut damaged = bytes;
+    damaged[second + 60] ^= 1;
+    let mut left = every(1);
+    left.remove(1);
+    assert_eq!(keys(damaged, 1), left);
+}
+
+#[test]
 fn what_the_board_shows_of_threads_stages_and_open_slots_is_what_the_recording_shows() {
     let board = board();
     (1..=9).for_each(|step| live(&board, step));

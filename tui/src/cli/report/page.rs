@@ -1,0 +1,105 @@
+//! The page: its head, and its sections in the order in which a reader asks.
+//!
+//! Pure. One file without a script, another file, a font or an address of a network.
+
+use super::super::compare::Comparison;
+use super::evidence::{Evidence, name_of};
+use super::markup::{Markup, escaped};
+use super::{accuracy, comparison, facts, incidents, latency, rates, verdict};
+
+/// The page of a run, compared with another one if there is one.
+pub fn page(run: &Evidence, other: Option<(&str, &Comparison)>) -> String {
+    let name = name_of(&run.dir);
+    let mut page = Markup::default();
+    page.made("<header>");
+    page.element("p", "caption", "Report of a run of Pinwheel");
+    page.element("h1", "", &name);
+    page.made("</header>\n<main>\n");
+    let incidents = incidents::of(run);
+    verdict::write(run, &mut page);
+    facts::what_ran(run, &mut page);
+    incidents::write(run, &incidents, &mut page);
+    latency::write(run, &mut page);
+    accuracy::write(run, &mut page);
+    rates::write(run, &incidents, &mut page);
+    facts::environment(run, &mut page);
+    facts::warnings(run, &mut page);
+    if let Some((other, compared)) = other {
+        comparison::write(compared, [&name, other], &mut page);
+    }
+    page.made("</main>\n");
+    // The policy forbids scripts and every load, whatever a text of the page might try.
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{} – Pinwheel</title>\n<style>\n{}</style>\n\
+         </head>\n<body>\n{}</body>\n</html>\n",
+        escaped(&name),
+        include_str!("page.css"),
+        page.into_text()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::super::evidence::{Interval, POINTS_MAX};
+    use super::super::incidents::SHOWN_MAX;
+    use super::{Evidence, page};
+    use crate::cli::replay::report_of;
+    use crate::tests::synthetic::{SyntheticFaults, snapshot};
+    use serde_json::{Value, json};
+
+    /// Most bytes of a page.
+    const PAGE_BYTES_MAX: usize = 2_000_000;
+
+    /// A run that has the most of everything that the page shows.
+    fn longest() -> Evidence {
+        let mut last = snapshot(36_000, SyntheticFaults::All);
+        let stream = last.streams[0].clone();
+        last.streams =
+            (0..4_096).map(|id| pinwheel_engine::board::snapshot::StreamView { id, ..stream.clone() }).collect();
+        let mut report = report_of(&last);
+        report["incidents"] = json!([]);
+        report["logical_error_rate"] = json!(1e-3);
+        let incident = |number: usize| {
+            let sentence = "hot-0 stood still: ".repeat(20);
+            let root = json!({"rule": "heartbeat", "cause": "descheduled", "who": "cargo", "sentence": sentence});
+            let follows = json!({"rule": "late_answers", "sentence": sentence});
+            json!({"number": number, "root": root, "consequences": [follows, follows], "severity": "warn",
+                "onset_ns": number, "ended_ns": null, "shots_hit": 1})
+        };
+        // As many as there are moments.
+        let episodes = |number: usize| (number as u64, (0..POINTS_MAX as u64).map(|n| (n * 7, n * 7 + 1)).collect());
+        let interval = |n: usize| Interval {
+            to_ns: n as u64 * 6_000_000_000,
+            answered_per_s: 20_000.0 + n as f64,
+            waiting: n as u64,
+            latency_ns: Some([20_000 + n as u64, 9_000_000]),
+        };
+        Evidence {
+            last: Some(last),
+            history: (0..POINTS_MAX).map(interval).collect(),
+            incidents: (0..3 * SHOWN_MAX).map(incident).collect(),
+            episodes: (0..8).map(episodes).collect(),
+            notes: (0..3 * SHOWN_MAX).map(|n| (n as u64, "a note ".repeat(100))).collect(),
+            ..Evidence::of_report(report)
+        }
+    }
+
+    #[test]
+    fn the_page_of_the_longest_run_is_below_two_megabytes() {
+        let text = page(&longest(), None);
+        assert!(text.len() < PAGE_BYTES_MAX, "{} bytes", text.len());
+        assert!(text.contains("400 later ones are not shown.") && text.contains("further streams are in report.json"));
+    }
+
+    #[test]
+    fn the_page_of_a_run_of_which_nothing_but_its_directory_is_known_is_whole() {
+        let text = page(&Evidence::of_report(Value::Null), None);
+        for part in ["Nothing of it was recorded.", "No alarm was raised.", "No latency is known.", "</html>"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}
