@@ -101,6 +101,10 @@ impl AlarmTable {
             record.ended = Ticks(0);
             record.judged = Ticks(0);
             record.acknowledged = Ticks(0);
+            if record.incident != record.number {
+                // Of which incident this episode is a part is not known yet.
+                record.incident = 0;
+            }
             record.severity = raised.severity;
             record.confidence = Confidence::Unexplained;
             record.cause.clear();

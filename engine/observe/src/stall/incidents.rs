@@ -21,7 +21,7 @@ use crate::profile::{RuleId, Severity};
 use pinwheel_edge::slot::word::ErrorCode;
 
 /// A sign may be noticed before its cause by so much: rules look at windows of half a second.
-const BEFORE_NS: u64 = 1_000_000_000;
+pub(super) const BEFORE_NS: u64 = 1_000_000_000;
 /// A cause that is over explains signs that begin so much later.
 const AFTER_NS: u64 = 2_500_000_000;
 /// Rules about rates look at this long.

@@ -11,14 +11,14 @@ use crate::board;
 use crate::board::alarms::{AlarmRecord, AlarmState, Site};
 use crate::profile::OnAlarm;
 use crate::stall::alarm_table::Incident;
-use crate::stall::incidents::{Sign, roots};
+use crate::stall::incidents::{BEFORE_NS, Sign, roots};
 use crate::stall::notify::AlarmNotifier;
 use crate::stall::verdict::Cause;
 use crate::units::Ticks;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Alarms that ended so long ago stay in their incidents.
+/// Alarms that ended so long ago are what they are.
 const SETTLED_NS: u64 = 5_000_000_000;
 /// Shots are hit by what ended so shortly before.
 const LINGERS_NS: u64 = 500_000_000;
@@ -56,19 +56,30 @@ impl Watchdog {
         let is_settled = |record: &AlarmRecord| {
             record.incident != 0 && record.ended.0 != 0 && self.ns(now.since(record.ended)) > SETTLED_NS
         };
-        let records: Vec<(usize, AlarmRecord)> =
-            self.alarms.records().cloned().enumerate().filter(|(_, record)| !is_settled(record)).collect();
-        let signs: Vec<Sign> = records.iter().map(|(_, record)| self.sign(record, now)).collect();
+        let unsettled = self.alarms.records().filter(|record| !is_settled(record));
+        let open: BTreeSet<u64> = unsettled.map(|record| record.incident).collect();
+        // A consequence that has ended stays one, and its incident lists it as long as it is the same episode.
+        let (kept, judged): (Vec<_>, Vec<_>) = self
+            .alarms
+            .records()
+            .cloned()
+            .enumerate()
+            .filter(|(_, record)| !is_settled(record) || open.contains(&record.incident))
+            .partition(|(_, record)| is_settled(record) && record.incident != record.number);
+        let signs: Vec<Sign> = judged.iter().map(|(_, record)| self.sign(record, now)).collect();
         let roots = roots(&signs);
-        for root in 0..records.len() {
-            let members: Vec<&AlarmRecord> =
-                (0..records.len()).filter(|at| roots[*at] == root).map(|at| &records[at].1).collect();
-            let (place, record) = &records[root];
-            if members.is_empty() {
-                self.follow(*place, records[roots[root]].1.number);
-            } else {
-                self.lead(*place, record, &members, now);
+        for (at, (place, record)) in judged.iter().enumerate() {
+            if roots[at] != at {
+                self.follow(*place, judged[roots[at]].1.number);
+                continue;
             }
+            let of_judged = (0..judged.len()).filter(|other| roots[*other] == at).map(|other| &judged[other].1);
+            let of_episode = |other: &&AlarmRecord| {
+                other.incident == record.number && self.at_ns(other.onset) + BEFORE_NS >= self.at_ns(record.onset)
+            };
+            let of_kept = kept.iter().map(|(_, other)| other).filter(of_episode);
+            let members: Vec<&AlarmRecord> = of_judged.chain(of_kept).collect();
+            self.lead(*place, record, &members, now);
         }
         self.tell_roots();
         let alarms = &self.alarms;

@@ -311,6 +311,7 @@ fn alarms_of_one_cause_are_one_incident_with_the_shots_that_it_hit() {
     answers(&mut world, 0);
     assert_eq!(incidents(&world), []);
     let onset_ns = world.board.snapshot(&world.clock).at_ns;
+    board::set(&world.board.dispatch(0).device_losses, 1);
     board::set(&world.board.dispatch(0).device_state, 1);
     answers(&mut world, 40);
     let found = incidents(&world);
@@ -343,4 +344,35 @@ fn alarms_of_one_cause_are_one_incident_with_the_shots_that_it_hit() {
     let again = incidents(&world).into_iter().find(|incident| incident.root.rule == "device_lost").unwrap();
     assert_eq!((again.number, again.count, again.state), (incident.number, 2, AlarmState::Active));
     assert!(again.shots_hit > 200 && again.onset_ns > late.onset_ns, "{again:?}");
+}
+
+/// An incident is over with its last alarm, and keeps its consequences while its root goes on.
+#[test]
+fn an_incident_lasts_as_long_as_its_alarms_and_keeps_those_that_have_ended() {
+    let answers = |world: &mut World, late: u64, tenths: u64| {
+        for _ in 0..tenths {
+            board::add(&world.board.harvest(0).answered, 100);
+            board::add(&world.board.harvest(0).late, late);
+            world.run(100 * MS, [true, true]);
+        }
+    };
+    for root_is_longer in [true, false] {
+        let mut world = world(Vec::new());
+        answers(&mut world, 0, 6);
+        board::set(&world.board.dispatch(0).device_losses, 1);
+        board::set(&world.board.dispatch(0).device_state, 1);
+        answers(&mut world, 60, 10);
+        if !root_is_longer {
+            board::set(&world.board.dispatch(0).device_state, 0);
+        }
+        answers(&mut world, if root_is_longer { 0 } else { 60 }, 120);
+        let found = world.board.snapshot(&world.clock).incidents;
+        let [incident] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((incident.root.rule, incident.state), ("device_lost", AlarmState::Active), "{root_is_longer}");
+        assert_eq!(incident.consequences.len(), 1, "{root_is_longer}");
+        board::set(&world.board.dispatch(0).device_state, 0);
+        answers(&mut world, 0, 120);
+        let found = world.board.snapshot(&world.clock).incidents;
+        assert_eq!((found.len(), found[0].state, found[0].consequences.len()), (1, AlarmState::Ended, 1));
+    }
 }
