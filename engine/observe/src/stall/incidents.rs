@@ -146,8 +146,11 @@ fn leads_to(root: &Sign, sign: &Sign) -> bool {
     let is_thread = root.site == sign.site;
     match root.rule {
         // The counter jumped: a suspend, or another host. A clock that was set changes no latency.
-        RuleId::Clock => root.site == Site::Engine(2) && (sign.rule == RuleId::Frozen || is_stall || is_slow(sign)),
-        RuleId::Frozen => is_stall || is_slow(sign),
+        RuleId::Clock => {
+            let stops = is_stall && !is_known(sign);
+            root.site == Site::Engine(2) && (sign.rule == RuleId::Frozen || stops || is_slow(sign))
+        }
+        RuleId::Frozen => is_stall && !is_known(sign) || is_slow(sign),
         RuleId::RoleDied => {
             let with_its_silo = matches!(sign.rule, RuleId::RoleDied | RuleId::Errors);
             has_silo && (is_slow(sign) || with_its_silo) || is_thread && is_stall
@@ -196,6 +199,12 @@ fn is_slow(sign: &Sign) -> bool {
 fn has_own_reason(sign: &Sign) -> bool {
     let is_reader = sign.rule == RuleId::RingFull && matches!(sign.site, Site::Silo(_, 1));
     sign.cause == Some(Cause::SlowStage) || is_reader
+}
+
+/// Whether it is known who, or which part of the engine, made its thread stand still: that is no standstill of
+/// everything, though there may be one meanwhile.
+fn is_known(sign: &Sign) -> bool {
+    !sign.who.is_empty() || sign.cause.is_some_and(Cause::is_ours)
 }
 
 /// Whether two threads that stand still for the same cause do so for the same reason.

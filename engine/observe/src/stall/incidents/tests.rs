@@ -124,6 +124,8 @@ fn each_cause_explains_what_it_leads_to_and_nothing_else() {
         (died.clone(), input.clone(), false),
         // Everything stood still.
         (frozen.clone(), gap(WORK, Descheduled), true),
+        (frozen.clone(), by("sh (7)", gap(WORK, Descheduled)), false),
+        (frozen.clone(), gap(WORK, LongHandler), false),
         (frozen.clone(), late(Cause::Unexplained, 1_200), true),
         (jump(2), frozen.clone(), true),
         (jump(1), frozen, false),
