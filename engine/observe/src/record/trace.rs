@@ -133,7 +133,8 @@ fn emit_snapshot(moment: &Moment, emitted: &mut Emitted, trace: &mut Trace<'_>) 
         trace.put(&counter(&name, 1, snapshot.at_ns, us(longest)));
     }
     for alarm in &snapshot.alarms {
-        let args = json!({"rule": alarm.rule, "severity": alarm.severity, "cause": alarm.cause, "who": alarm.who, "incident": alarm.incident, "confidence": alarm.confidence,
+        let args = json!({"rule": alarm.rule, "severity": alarm.severity, "cause": alarm.cause,
+            "who": alarm.who, "incident": alarm.incident, "confidence": alarm.confidence,
             "sentence": alarm.sentence, "evidence": alarm.evidence, "stack": alarm.stack, "thread": alarm.thread});
         let name = format!("{} {}", alarm.rule, alarm.thread.as_deref().unwrap_or(""));
         let end_ns = alarm.ended_ns.unwrap_or(snapshot.at_ns);

@@ -38,8 +38,6 @@ const KEPT_MAX: usize = 8_192;
 const RING_PAGES: usize = 32;
 /// Threads that are named.
 const NAMED_MAX: usize = 512;
-/// Programs that are told.
-const SHOWN_MAX: usize = 4;
 /// Processes without a name.
 const ENDED: &str = "processes that have ended";
 /// What is not visible without records of the core.
@@ -104,9 +102,13 @@ impl Switches {
         Switches { threads: threads.iter().map(watched).collect(), names: Names::open(&online) }
     }
 
+    /// Reads which processes began or took a name since the last call.
+    pub fn learn_names(&mut self) {
+        self.names.drain();
+    }
+
     /// Reads the records of thread number `index` since the last call.
     pub fn drain(&mut self, index: usize) {
-        self.names.drain();
         let Some(watched) = self.threads.get_mut(index).and_then(Option::as_mut) else { return };
         let bytes = watched.ring.take();
         watched.keep(parse(&bytes));
@@ -139,10 +141,10 @@ impl Switches {
 }
 
 impl Switches {
-    /// Those who ran there, most first: processes of one name and parent together. A thread that neither runs nor has a
-    /// recorded name gets it from `known`.
+    /// The first `most` of those who ran there, who ran most first: processes of one name and parent
+    /// together. A thread that neither runs nor has a recorded name gets it from `known`.
     #[must_use]
-    pub fn named(&self, switched: &Switched, known: &[OtherThread]) -> Vec<OtherThread> {
+    pub fn named(&self, switched: &Switched, known: &[OtherThread], most: usize) -> Vec<OtherThread> {
         let own = std::process::id();
         let mut found: Vec<(u32, OtherThread)> = Vec::new();
         let mut counted = BTreeSet::new();
@@ -173,7 +175,7 @@ impl Switches {
             }
         }
         found.sort_by_key(|(_, other)| std::cmp::Reverse(other.ran_ns));
-        found.truncate(SHOWN_MAX);
+        found.truncate(most);
         found.into_iter().map(|(parent, other)| self.owned(parent, other, known)).collect()
     }
 

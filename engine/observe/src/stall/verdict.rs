@@ -37,6 +37,12 @@ macro_rules! causes {
             pub const fn name(self) -> &'static str {
                 match self { $( Cause::$cause => $name, )* }
             }
+
+            /// Inverse of [`Cause::name`].
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Cause> {
+                Cause::ALL.iter().copied().find(|cause| cause.name() == name)
+            }
         }
     };
 }

@@ -209,6 +209,7 @@ impl Watchdog {
         self.judge_freeze(now, actions);
         if self.round.is_none() && self.ns(now.since(self.looked)) >= LOOK_NS {
             (self.looked, self.round) = (now, Some(0));
+            self.switches.learn_names();
         }
         if let Some(done) = self.round {
             self.go_on_with_round(done, now, limit_ns, actions);
@@ -366,6 +367,7 @@ impl Watchdog {
     fn base(&mut self, index: usize, now: Ticks) -> Baseline {
         let at_ns = self.at_ns(now);
         let core = self.threads[index].core;
+        self.switches.learn_names();
         self.switches.drain(index);
         (self.accounts.thread(index, at_ns), self.accounts.core(core, at_ns))
     }
@@ -383,17 +385,13 @@ impl Watchdog {
         if self.ns(now.since(last.last)) > EXPLAINS_NS {
             return None;
         }
-        let cause = Cause::ALL.iter().copied().find(|cause| cause.name() == last.cause)?;
+        let cause = Cause::from_name(&last.cause)?;
         let until = if last.ended.0 == 0 { now } else { last.ended };
         Some(RecentStall {
             cause,
             confidence: last.confidence.min(Confidence::Likely),
             who: last.who.clone(),
-            silos: match last.site {
-                Site::Thread(index) => self.silos_of(index as usize),
-                Site::Silo(silo, _) => 1 << (silo & 63),
-                Site::Engine(_) | Site::Stream(_) => u64::MAX,
-            },
+            silos: self.silos_at(last.site),
             sentence: last.sentence.clone(),
             took_ns: self.ns(until.since(last.onset)),
             ended_ns: self.at_ns(until),

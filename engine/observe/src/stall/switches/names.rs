@@ -82,15 +82,12 @@ impl Names {
         }
     }
 
-    /// What is known of thread `tid` of process `pid`, from `/proc` if it still runs.
+    /// What is known of thread `tid` of process `pid`; from `/proc` if no record names it and it runs.
     pub(super) fn of(&self, pid: u32, tid: u32) -> Option<Known> {
-        let found = self.known.get(&tid);
-        let living = command(pid, tid);
-        match found {
-            Some(known) if living.is_empty() => Some(known.clone()),
-            Some(known) => Some(Known { command: living, ..known.clone() }),
-            None => (!living.is_empty()).then_some(Known { command: living, parent: 0 }),
-        }
+        self.known.get(&tid).cloned().or_else(|| {
+            let command = command(pid, tid);
+            (!command.is_empty()).then_some(Known { command, parent: 0 })
+        })
     }
 }
 

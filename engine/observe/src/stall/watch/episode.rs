@@ -15,6 +15,9 @@ use crate::stall::{competitors, verdict};
 use crate::units::Ticks;
 use std::sync::Arc;
 
+/// Programs that a verdict may name.
+const NAMED_MAX: usize = 4;
+
 /// A stall that is not over.
 pub(super) struct Episode {
     /// The last heartbeat before it.
@@ -42,7 +45,7 @@ impl Watchdog {
             return;
         };
         let known: Vec<OtherThread> = seen.others.iter().chain(earlier).cloned().collect();
-        let mut named = self.switches.named(switched, &known);
+        let mut named = self.switches.named(switched, &known, NAMED_MAX);
         seen.others.retain(|other| named.iter().all(|known| known.pid != other.pid));
         named.append(&mut seen.others);
         seen.others = named;

@@ -28,19 +28,19 @@ const LINES_MAX: usize = 1536;
 /// Incidents by the number of their root.
 #[derive(Debug, Default)]
 pub(super) struct Incidents {
+    /// Of those that are open.
     hits: BTreeMap<u64, Hits>,
     /// Numbers of alarms of which the operator's program has not been told.
     untold: Vec<u64>,
 }
 
-/// Shots hit by one incident.
+/// Shots hit by one incident that is open.
 #[derive(Debug)]
 struct Hits {
     /// In earlier episodes.
     before: u64,
     /// The engine's count when this episode began.
     base: u64,
-    is_open: bool,
 }
 
 impl Incidents {
@@ -62,9 +62,9 @@ impl Watchdog {
         let (kept, judged): (Vec<_>, Vec<_>) = self
             .alarms
             .records()
-            .cloned()
             .enumerate()
             .filter(|(_, record)| !is_settled(record) || open.contains(&record.incident))
+            .map(|(place, record)| (place, record.clone()))
             .partition(|(_, record)| is_settled(record) && record.incident != record.number);
         let signs: Vec<Sign> = judged.iter().map(|(_, record)| self.sign(record, now)).collect();
         let roots = roots(&signs);
@@ -112,34 +112,39 @@ impl Watchdog {
     /// Shots that the incident of `root` hit; counts on while it `is_open`.
     fn hit(&mut self, root: &AlarmRecord, is_open: bool) -> u64 {
         let (all, until_window) = self.counter_rules.shots_hit();
-        let new = Hits { before: root.shots_hit, base: until_window, is_open: true };
-        let hits = self.incidents.hits.entry(root.number).or_insert(new);
-        if is_open && !hits.is_open {
-            *hits = Hits { before: root.shots_hit, base: until_window, is_open: true };
+        let open = &mut self.incidents.hits;
+        if is_open {
+            open.entry(root.number).or_insert(Hits { before: root.shots_hit, base: until_window });
         }
-        let counts = hits.is_open;
-        hits.is_open = is_open;
-        if counts { hits.before + (all - hits.base) } else { root.shots_hit }
+        let counted = open.get(&root.number).map_or(root.shots_hit, |hits| hits.before + (all - hits.base));
+        if !is_open {
+            open.remove(&root.number);
+        }
+        counted
     }
 
     /// What the rules need of an alarm.
     fn sign(&self, record: &AlarmRecord, now: Ticks) -> Sign {
         let thread = if let Site::Thread(index) = record.site { self.threads.get(index as usize) } else { None };
-        let silos = match record.site {
-            Site::Thread(index) => self.silos_of(index as usize),
-            Site::Silo(silo, _) => 1 << (silo & 63),
-            Site::Engine(_) | Site::Stream(_) => u64::MAX,
-        };
         Sign {
             rule: record.rule,
             site: record.site,
             severity: record.severity,
-            cause: Cause::ALL.iter().copied().find(|cause| cause.name() == record.cause),
+            cause: Cause::from_name(&record.cause),
             who: record.who.clone(),
             onset_ns: self.at_ns(record.onset),
             until_ns: self.at_ns(if record.ended.0 == 0 { now } else { record.ended }),
             core: thread.filter(|thread| thread.pinned).map(|Thread { core, .. }| *core),
-            silos,
+            silos: self.silos_at(record.site),
+        }
+    }
+
+    /// The silos that an alarm at `site` concerns, one bit each.
+    pub(super) fn silos_at(&self, site: Site) -> u64 {
+        match site {
+            Site::Thread(index) => self.silos_of(index as usize),
+            Site::Silo(silo, _) => 1 << (silo & 63),
+            Site::Engine(_) | Site::Stream(_) => u64::MAX,
         }
     }
 

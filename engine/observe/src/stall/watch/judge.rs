@@ -3,7 +3,7 @@
 //! Run by the watchdog. Reads the board and the accounts; bounded by the threads.
 
 use super::{Baseline, Thread, Watchdog};
-use crate::board::alarms::{Confidence, Site};
+use crate::board::alarms::{AlarmState, Confidence, Site};
 use crate::board::{self, Phase};
 use crate::clock::Correlation;
 use crate::host;
@@ -140,8 +140,10 @@ impl Watchdog {
         let Some(now) = thread.bases.back() else { return found };
         if let Some(mut waits) = waits(thread, site, then, now) {
             let (limit, waited_ns) = (self.rule(RuleId::Scheduler).limit, (waits.value * 5e6) as u64);
-            // Below the limit nobody reads it.
-            let who = if waits.value < limit { String::new() } else { self.competitor(index, waited_ns).0 };
+            let alarm = self.alarms.find(RuleId::Scheduler, site).map(|place| self.alarms.record(place).state);
+            // Nobody reads it below the limit, nor while the alarm that it raised is active.
+            let is_read = waits.value >= limit && alarm != Some(AlarmState::Active);
+            let who = if is_read { self.competitor(index, waited_ns).0 } else { String::new() };
             if !who.is_empty() {
                 waits.verdict.sentence += &format!(" because of {who}");
                 waits.verdict.who = who;
@@ -192,7 +194,7 @@ impl Watchdog {
         let (now, block) = (self.config.clock.ticks(), self.config.board.thread(index));
         let since = Ticks(now.0.saturating_sub(self.config.clock.rate().ticks(Nanos(HALF_SECOND_NS)).0));
         if let Some(switched) = self.switched(index, since, now).filter(|switched| switched.is_of_core) {
-            let named = self.switches.named(&switched, &[]);
+            let named = self.switches.named(&switched, &[], 1);
             let most = named.first().filter(|other| other.ran_ns >= waited_ns / 4);
             return (most.map(OtherThread::who).unwrap_or_default(), true);
         }
@@ -266,7 +268,7 @@ impl Watchdog {
     pub(super) fn name_culprit(&mut self, place: usize, culprit: Option<String>, now: Ticks) {
         let Some(line) = culprit else { return };
         let record = self.alarms.record(place);
-        let Some(cause) = Cause::ALL.iter().copied().find(|cause| cause.name() == record.cause) else { return };
+        let Some(cause) = Cause::from_name(&record.cause) else { return };
         if !matches!(cause, Cause::LongHandler | Cause::PageFaults | Cause::Blocked) || record.sentence.contains(" at ")
         {
             return;
