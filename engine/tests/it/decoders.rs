@@ -84,8 +84,8 @@ impl Known {
         Input::Stream { model: Arc::clone(&self.model), name: "known".into(), reader: Box::new(reader) }
     }
 
-    /// Compares each answer in `path` with what its decoder answers by its model; returns how many each
-    /// decoder gave in each stream, and how many each model gave.
+    /// Compares each answer in `path` with what its decoder answers by its model; returns how many
+    /// each decoder gave in each stream, and how many each model gave.
     fn check(&self, path: &Path, streams: u64) -> (BTreeMap<(u64, String), u64>, BTreeMap<String, u64>) {
         let (mut counts, mut models) = (BTreeMap::new(), BTreeMap::new());
         let text = std::fs::read_to_string(path).unwrap();
@@ -161,8 +161,8 @@ fn command(what: Changed, number: usize, drifted: &Path) -> Command {
     }
 }
 
-/// Runs `count` shots of `profile` while a decoder or the model is changed every 10 ms, for all streams
-/// and for one in turn. Returns the changes and the longest pause seen.
+/// Runs `count` shots of `profile` while a decoder or the model is changed every 10 ms, for all
+/// streams and for one in turn. Returns the changes and the longest pause seen.
 fn changed_every_10_ms(profile: &Profile, what: Changed, count: u64) -> (u64, u64) {
     let (alone, mut known) = (alone(), Known::new());
     let (path, other) = (alone.file("answers.jsonl"), alone.file("drifted.dem"));
@@ -253,7 +253,8 @@ fn shots_are_rescued_refused_and_answered_as_their_deadlines_ask() {
     let path = alone.file("answers.jsonl");
     let mut profile = profile();
     (profile.input.streams, profile.decoder) = (8, Decoder::Correlated);
-    // However fast the machine decodes, one of these is too near for the own decoder and not for the rescue decoder.
+    // However fast the machine decodes, one of these is too near for the own decoder and not for
+    // the rescue decoder.
     let answer_us = [1, 25, 50, 100, 200, 400, 2_000];
     let streams = answer_us.into_iter().zip(1..).map(|(answer_us, stream)| StreamDeadline { stream, answer_us });
     profile.deadlines = Deadlines {

@@ -84,7 +84,8 @@ fn without_diagnostics_nothing_is_judged_and_the_run_ends_in_order() {
     assert_nothing_lost(&end(engine));
 }
 
-/// With nothing under way the drain is over before the watchdog's next tick: the alarm must not depend on that.
+/// With nothing under way the drain is over before the watchdog's next tick: the alarm must not
+/// depend on that.
 #[test]
 fn a_death_is_an_alarm_however_soon_the_run_is_over() {
     let _alone = alone();
@@ -129,7 +130,8 @@ fn a_drill_in_a_running_engine_gets_its_verdict_and_the_log_says_who_asked_for_i
             let is_root_right = root.is_some_and(|incident| incident.root.cause == alarm.cause);
             is_it && alarm.cause == LiveDrill::Sleep.expected().name() && is_root_right
         });
-        // Again while something of it was not seen: where the machine stands still itself, that is what is judged.
+        // Again while something of it was not seen: where the machine stands still itself, that is
+        // what is judged.
         let is_seen = is_told && is_over && is_judged;
         if !is_seen {
             match drill(LiveDrill::Sleep, Some(1_500)) {
@@ -160,7 +162,8 @@ fn a_lost_device_and_a_long_handler_at_once_are_two_incidents() {
     let mut again_ns = 0;
     let shown = until(&engine, "both incidents", |now| {
         let is_lost = now.alarms.iter().any(|alarm| alarm.rule == "device_lost" && alarm.is_active());
-        // Again while the two were not seen together: on a busy machine the thread may lose its core instead.
+        // Again while the two were not seen together: on a busy machine the thread may lose its
+        // core instead.
         if is_lost && drill_command.is_taken() && now.at_ns >= again_ns {
             drill_command.request(RoleKind::Harvest, Misbehaviour::Compute, Duration::from_millis(300));
             again_ns = now.at_ns + 1_000_000_000;
@@ -196,7 +199,8 @@ fn an_alarm_rule_that_stops_the_feed_is_in_the_actions_log_and_an_operator_lets_
             drill_command.request(RoleKind::Dispatch, Misbehaviour::Sleep, Duration::from_millis(1_500));
             again_ns = now.at_ns + 4_000_000_000;
         }
-        // The feed is held before the action is recorded: a picture between the two shows the first alone.
+        // The feed is held before the action is recorded: a picture between the two shows the first
+        // alone.
         now.control.held.is_some() && now.control.last.is_some()
     });
     let by = held.control.held.unwrap().by;

@@ -1,4 +1,5 @@
-//! The board's alarms and incidents as the console counts them: how many need attention, and how severe.
+//! The board's alarms and incidents as the console counts them: how many need attention, and how
+//! severe.
 //!
 //! Pure functions of a picture, on the console thread. Bounded by the board's alarm log. Raises no
 //! alarm of its own: the board alone defines alarms, so that every reader sees the same.
@@ -44,7 +45,8 @@ pub struct Standing {
     pub active: usize,
     /// Of these, the ones with an alarm that is neither acknowledged nor snoozed.
     pub calling: usize,
-    /// The highest severity among the alarms that are not acknowledged, or among all active ones if each is.
+    /// The highest severity among the alarms that are not acknowledged, or among all active ones if
+    /// each is.
     pub worst: Option<Severity>,
 }
 
@@ -67,7 +69,8 @@ pub fn incident<'a>(snapshot: &'a Snapshot, alarm: &AlarmView) -> Option<&'a Inc
     snapshot.incidents.iter().find(|incident| incident.number == alarm.number)
 }
 
-/// Place of the alarm `number` among the snapshot's alarms, or of its root if `rows` do not have it.
+/// Place of the alarm `number` among the snapshot's alarms, or of its root if `rows` do not have
+/// it.
 pub fn place_of(snapshot: &Snapshot, number: u64, rows: AlarmRows) -> Option<usize> {
     let at = |number: u64| snapshot.alarms.iter().position(|alarm| alarm.number == number);
     let place = at(number)?;
@@ -75,14 +78,19 @@ pub fn place_of(snapshot: &Snapshot, number: u64, rows: AlarmRows) -> Option<usi
     if rows.has(alarm) { Some(place) } else { at(alarm.incident) }
 }
 
-/// The alarm under the cursor; the root of its incident if the list has no row for it.
+/// Place of the alarm under the cursor; that of the root of its incident if the list has no row for
+/// it.
+pub fn selected_row(model: &Model, snapshot: &Snapshot) -> Option<usize> {
+    place_of(snapshot, snapshot.alarms.get(model.cursor.alarm)?.number, model.alarm_rows)
+}
+
+/// The alarm there.
 pub fn selected<'a>(model: &Model, snapshot: &'a Snapshot) -> Option<&'a AlarmView> {
-    let number = snapshot.alarms.get(model.cursor.alarm)?.number;
-    snapshot.alarms.get(place_of(snapshot, number, model.alarm_rows)?)
+    snapshot.alarms.get(selected_row(model, snapshot)?)
 }
 
 /// What the details of the selected alarm say, a line each.
-pub fn told(model: &Model) -> Vec<String> {
+pub fn detail_lines(model: &Model) -> Vec<String> {
     let Some((picture, alarm)) =
         model.picture().and_then(|picture| Some((picture, selected(model, &picture.snapshot)?)))
     else {
@@ -108,7 +116,8 @@ pub fn rows(model: &Model) -> Vec<usize> {
     rows
 }
 
-/// Numbers of the active alarms that the row of `alarm` stands for: of an incident, all of its alarms.
+/// Numbers of the active alarms that the row of `alarm` stands for: of an incident, all of its
+/// alarms.
 pub fn stood_for(snapshot: &Snapshot, alarm: &AlarmView, rows: AlarmRows) -> Vec<u64> {
     let is_meant = |other: &&AlarmView| {
         other.number == alarm.number
@@ -148,8 +157,8 @@ pub fn look(alarm: &AlarmView, at_ns: u64) -> (char, Tone) {
     }
 }
 
-/// Glyph and tone of an incident: as of its worst alarm, subdued once it has ended or each alarm is acknowledged or
-/// snoozed.
+/// Glyph and tone of an incident: as of its worst alarm, subdued once it has ended or each alarm is
+/// acknowledged or snoozed.
 pub fn incident_look(incident: &IncidentView, snapshot: &Snapshot) -> (char, Tone) {
     let (glyph, tone) = severity_look(incident.severity);
     let is_ended = incident.ended_ns.is_some();

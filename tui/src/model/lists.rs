@@ -328,15 +328,11 @@ pub fn shown(model: &Model, list: List) -> Vec<usize> {
     rows
 }
 
-/// The row under the cursor as text: the visible cells, then its details. Control letters of outside names become
-/// blanks, so that nothing happens where it is pasted.
+/// The row under the cursor as text: the visible cells, then its details. Control letters of
+/// outside names become blanks, so that nothing happens where it is pasted.
 pub fn copied(model: &Model, list: List) -> Option<String> {
     let row = match list {
-        List::Alarms => {
-            let picture = model.picture()?;
-            let number = super::alarms::selected(model, &picture.snapshot)?.number;
-            super::alarms::place_of(&picture.snapshot, number, model.alarm_rows)?
-        }
+        List::Alarms => super::alarms::selected_row(model, &model.picture()?.snapshot)?,
         _ => *list.cursor(&mut model.cursor.clone()),
     };
     if row >= list.len(model) {
@@ -345,7 +341,7 @@ pub fn copied(model: &Model, list: List) -> Option<String> {
     let cells = list.columns().iter().map(|column| (column.cell)(model, row).text);
     let cells: Vec<String> = cells.filter(|cell| !cell.is_empty()).collect();
     let details = match list {
-        List::Alarms => super::alarms::told(model),
+        List::Alarms => super::alarms::detail_lines(model),
         _ => list.details(model, row).into_iter().map(|(text, _)| text).collect(),
     };
     let clean = |line: String| line.replace(|letter| is_control(letter) || letter == '\n', " ");

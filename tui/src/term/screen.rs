@@ -121,8 +121,8 @@ impl Screen {
         queue!(self.terminal.backend_mut(), style::Print(said))
     }
 
-    /// Gives the terminal `text` for its clipboard (OSC 52), with the next frame. A terminal that does not know it, or
-    /// does not permit it, ignores it.
+    /// Gives the terminal `text` for its clipboard (OSC 52), with the next frame. A terminal that
+    /// does not know it, or does not permit it, ignores it.
     pub fn copy(&mut self, text: &str) -> io::Result<()> {
         queue!(self.terminal.backend_mut(), CopyToClipboard::to_clipboard_from(text))
     }
@@ -209,8 +209,8 @@ fn give_back_bytes() -> Vec<u8> {
     bytes
 }
 
-/// Chains a hook that restores the terminal when the console thread panics, or when a hot thread ends the process
-/// because the profile says so.
+/// Chains a hook that restores the terminal when the console thread panics, or when a hot thread
+/// ends the process because the profile says so.
 fn hook(keys: Arc<Restore>, overwritten: Arc<AtomicBool>) {
     let console = thread::current().id();
     let at_abort = Arc::clone(&keys);

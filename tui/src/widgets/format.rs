@@ -1,9 +1,10 @@
-//! Numbers formatted for people: at most five characters and a unit; and which characters of a text are harmless.
+//! Numbers formatted for people: at most five characters and a unit; and which characters of a text
+//! are harmless.
 //!
 //! Pure. A number that has a unit is always shown with it.
 
-/// Whether a terminal would execute `found` instead of showing it: control characters except line ends and tabs, and
-/// characters that change the text direction.
+/// Whether a terminal would execute `found` instead of showing it: control characters except line
+/// ends and tabs, and characters that change the text direction.
 pub fn is_control(found: char) -> bool {
     let turns = matches!(found,
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

@@ -87,7 +87,7 @@ fn a_sound_run_has_its_verdict_first_then_every_section_and_its_figures_beside_a
     says(&page, "It was ended by its duration after ");
     let headings = [
         "What ran",
-        "Alarms",
+        "Incidents",
         "Latency",
         "Logical errors",
         "Over time",

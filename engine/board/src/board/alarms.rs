@@ -10,8 +10,8 @@
 //! When all rows are taken, a new alarm replaces the alarm that ended longest ago, and its number.
 //!
 //! # Why an incident has no row of its own
-//! An incident is a root alarm with the alarms that it explains. The root's row says all of it, so that
-//! a reader needs no second table that may change meanwhile.
+//! An incident is a root alarm with the alarms that it explains. The root's row says all of it, so
+//! that a reader needs no second table that may change meanwhile.
 
 use super::{AlarmRow, get, set};
 use crate::profile::{RuleId, Severity};
@@ -111,7 +111,8 @@ pub struct AlarmRecord {
     pub snoozed_until: Ticks,
     /// How sure the verdict is.
     pub confidence: Confidence,
-    /// Number of the alarm that is the root of its incident: its own number if none explains it; 0: not judged yet.
+    /// Number of the alarm that is the root of its incident: its own number if none explains it; 0:
+    /// not judged yet.
     pub incident: u64,
     /// Of a root: the first onset of its incident's latest episode.
     pub incident_onset: Ticks,
@@ -123,7 +124,8 @@ pub struct AlarmRecord {
     pub incident_severity: Severity,
     /// Cause of the verdict, one word of the verdict's list; empty: none.
     pub cause: String,
-    /// Who caused it, if that is somebody outside the engine: programs, their numbers and users; else empty.
+    /// Who caused it, if that is somebody outside the engine: programs, their numbers and users;
+    /// else empty.
     pub who: String,
     /// What is wrong, and why, in one sentence with numbers.
     pub sentence: String,

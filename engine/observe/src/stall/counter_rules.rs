@@ -137,8 +137,9 @@ impl CounterRules {
         }
     }
 
-    /// Shots that were late or answered with an error since the start, and until half a second ago. An answer with an
-    /// error may be late as well, so between two readings the larger number counts: it is at least so many.
+    /// Shots that were late or answered with an error since the start, and until half a second ago.
+    /// An answer with an error may be late as well, so between two readings the larger number
+    /// counts: it is at least so many.
     pub(super) fn shots_hit(&self) -> (u64, u64) {
         (self.shots_hit, self.hits.front().copied().unwrap_or(0))
     }

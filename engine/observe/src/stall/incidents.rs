@@ -1,7 +1,7 @@
 //! Which alarms share a cause: for each alarm the root that explains it.
 //!
-//! Pure: the same alarms give the same incidents. Run by the watchdog. Bounded by the alarm table, whose rows are
-//! compared in pairs.
+//! Pure: the same alarms give the same incidents. Run by the watchdog. Bounded by the alarm table,
+//! whose rows are compared in pairs.
 //!
 //! ```text
 //!  clock ─▶ everything frozen ─▶ threads stand still ─▶ full ring ─▶ backlog ─▶ late answers ─▶ errors of time
@@ -10,9 +10,10 @@
 //! ```
 //!
 //! # Why rules and not times alone
-//! Two causes at once are two incidents, although their times are equal. So an alarm explains another one only where
-//! there is a way from one to the other: the same thread, a thread that serves the silo, the device of the silo. An
-//! alarm whose own verdict names another cause stays its own.
+//! Two causes at once are two incidents, although their times are equal. So an alarm explains
+//! another one only where there is a way from one to the other: the same thread, a thread that
+//! serves the silo, the device of the silo. An alarm whose own verdict names another cause stays
+//! its own.
 
 use super::account::OWN;
 use super::verdict::Cause;
@@ -52,7 +53,8 @@ pub(super) struct Sign {
 
 /// For each sign the number of its root: its own if none explains it.
 pub(super) fn roots(signs: &[Sign]) -> Vec<usize> {
-    // Of two threads without their cores the one whose competitor is known, and is not of this process, is the root.
+    // Of two threads without their cores the one whose competitor is known, and is not of this
+    // process, is the root.
     let names_nobody = |sign: &Sign| sign.who.is_empty() || sign.who.starts_with(OWN);
     let order = |at: usize| (rank(&signs[at]), names_nobody(&signs[at]), signs[at].onset_ns, at);
     let parent = |at: usize| {
@@ -71,8 +73,8 @@ pub(super) fn roots(signs: &[Sign]) -> Vec<usize> {
     (0..signs.len()).map(root).collect()
 }
 
-/// Of several that explain `sign` the one with most weight is its cause: a critical one, then the one that took most of
-/// the half second before it, then the longest.
+/// Of several that explain `sign` the one with most weight is its cause: a critical one, then the
+/// one that took most of the half second before it, then the longest.
 fn weight(root: &Sign, sign: &Sign) -> (bool, u64, u64) {
     let from_ns = sign.onset_ns.saturating_sub(WINDOW_NS);
     let within_ns = root.until_ns.min(sign.onset_ns).saturating_sub(root.onset_ns.max(from_ns));
@@ -81,7 +83,8 @@ fn weight(root: &Sign, sign: &Sign) -> (bool, u64, u64) {
     (root.severity == Severity::Critical, within_ns / part, root.until_ns - root.onset_ns)
 }
 
-/// Place in the order of causes: a sign is explained only by one of a lower rank, or an earlier one of the same.
+/// Place in the order of causes: a sign is explained only by one of a lower rank, or an earlier one
+/// of the same.
 fn rank(sign: &Sign) -> u8 {
     match sign.rule {
         RuleId::Clock => 0,
@@ -183,7 +186,8 @@ fn leads_to(root: &Sign, sign: &Sign) -> bool {
     }
 }
 
-/// Whether it says that shots wait: late, piled up, without a slot, or answered with an error because of time.
+/// Whether it says that shots wait: late, piled up, without a slot, or answered with an error
+/// because of time.
 fn is_slow(sign: &Sign) -> bool {
     match sign.rule {
         RuleId::RingFull | RuleId::Backlog | RuleId::LateAnswers => true,
@@ -194,15 +198,15 @@ fn is_slow(sign: &Sign) -> bool {
     }
 }
 
-/// Whether it has a cause that no thread that stood still explains: a stage that is slow by itself, or a reader of
-/// answers that does not read.
+/// Whether it has a cause that no thread that stood still explains: a stage that is slow by itself,
+/// or a reader of answers that does not read.
 fn has_own_reason(sign: &Sign) -> bool {
     let is_reader = sign.rule == RuleId::RingFull && matches!(sign.site, Site::Silo(_, 1));
     sign.cause == Some(Cause::SlowStage) || is_reader
 }
 
-/// Whether it is known who, or which part of the engine, made its thread stand still: that is no standstill of
-/// everything, though there may be one meanwhile.
+/// Whether it is known who, or which part of the engine, made its thread stand still: that is no
+/// standstill of everything, though there may be one meanwhile.
 fn is_known(sign: &Sign) -> bool {
     !sign.who.is_empty() || sign.cause.is_some_and(Cause::is_ours)
 }

@@ -141,8 +141,8 @@ impl Switches {
 }
 
 impl Switches {
-    /// The first `most` of those who ran there, who ran most first: processes of one name and parent
-    /// together. A thread that neither runs nor has a recorded name gets it from `known`.
+    /// The first `most` of those who ran there, who ran most first: processes of one name and
+    /// parent together. A thread that neither runs nor has a recorded name gets it from `known`.
     #[must_use]
     pub fn named(&self, switched: &Switched, known: &[OtherThread], most: usize) -> Vec<OtherThread> {
         let own = std::process::id();
@@ -150,7 +150,8 @@ impl Switches {
         let mut counted = BTreeSet::new();
         for (pid, tid, ran_ns) in switched.by.iter().take(NAMED_MAX) {
             let is_own = *pid == own;
-            // Of other programs the process's name: each of a compiler's threads has one of its own.
+            // Of other programs the process's name: each of a compiler's threads has one of its
+            // own.
             let process = if is_own { None } else { self.names.of(*pid, *pid) };
             let (command, parent) = match process.or_else(|| self.names.of(*pid, *tid)) {
                 Some(names::Known { command, parent }) => (command, parent),

@@ -154,7 +154,8 @@ pub fn verdict(seen: &Observations) -> Verdict {
     Verdict { cause, sentence, confidence, who, evidence: joined(&seen.lines()) }
 }
 
-/// Those who had the thread's core for most of the time, and how long: by record, else the one that ran there most.
+/// Those who had the thread's core for most of the time, and how long: by record, else the one that
+/// ran there most.
 fn who_ran(seen: &Observations) -> Vec<(String, u64)> {
     let named = |other: &OtherThread| (other.who(), other.ran_ns);
     let Some(switched) = seen.switched.as_ref().filter(|switched| is_taken(seen, switched)) else {
@@ -165,8 +166,8 @@ fn who_ran(seen: &Observations) -> Vec<(String, u64)> {
     seen.others.iter().filter(had_much).take(3).map(named).collect()
 }
 
-/// Whether the records show that the core was taken for half of the stall. They cover the stall itself, not the time
-/// between the readings.
+/// Whether the records show that the core was taken for half of the stall. They cover the stall
+/// itself, not the time between the readings.
 fn is_taken(seen: &Observations, switched: &Switched) -> bool {
     seen.stall_ns > 0 && switched.taken_ns >= seen.stall_ns / 2
 }

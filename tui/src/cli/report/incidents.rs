@@ -138,7 +138,7 @@ pub fn class(severity: &str) -> &'static str {
 
 /// Writes the section.
 pub fn write(run: &Evidence, incidents: &[Incident], page: &mut Markup) {
-    page.section("Alarms");
+    page.section("Incidents");
     if incidents.is_empty() {
         page.paragraph("No alarm was raised.");
     } else {
@@ -163,7 +163,7 @@ pub fn write(run: &Evidence, incidents: &[Incident], page: &mut Markup) {
 
 fn time_line(incidents: &[Incident], to_ns: u64, page: &mut Markup) {
     let height_px = LANE_PX * incidents.len() as f64 + 4.0;
-    let mut plot = Plot::new(height_px, "Alarms on a time line, numbered as in the list below");
+    let mut plot = Plot::new(height_px, "Incidents on a time line, numbered as in the list below");
     plot.ticks(&time_ticks(to_ns));
     for (row, incident) in incidents.iter().enumerate() {
         plot.lane(row, row + 1, &extents(incident, to_ns), class(&incident.severity));

@@ -50,8 +50,7 @@ impl Filter {
 
     /// What is wrong with its first wrong expression, and where.
     pub fn trouble(&self) -> Option<&str> {
-        let wrong = |term: &Term| matches!(term.wanted, Wanted::Wrong(_));
-        self.0.iter().find(|term| wrong(term)).and_then(|term| match &term.wanted {
+        self.0.iter().find_map(|term| match &term.wanted {
             Wanted::Wrong(why) => Some(why.as_str()),
             _ => None,
         })
@@ -135,7 +134,8 @@ fn closing(text: &str) -> Option<usize> {
 }
 
 fn expressed(expression: &str) -> Wanted {
-    // Letters of ASCII alone have classes and cases: the tables of all others are a megabyte of program.
+    // Letters of ASCII alone have classes and cases: the tables of all others are a megabyte of
+    // program.
     match RegexBuilder::new(expression).unicode(false).case_insensitive(true).size_limit(REGEX_BYTES).build() {
         Ok(regex) => Wanted::Regex(regex),
         Err(error) => Wanted::Wrong(explained(&error.to_string())),

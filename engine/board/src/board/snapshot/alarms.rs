@@ -40,7 +40,8 @@ pub struct AlarmView {
     pub snoozed_until_ns: Option<u64>,
     /// How sure the verdict is.
     pub confidence: Confidence,
-    /// Number of the alarm that is the root of its incident: its own number if none explains it; 0: not judged yet.
+    /// Number of the alarm that is the root of its incident: its own number if none explains it; 0:
+    /// not judged yet.
     pub incident: u64,
     /// Cause of the verdict, one word; empty: none.
     pub cause: String,
@@ -58,8 +59,8 @@ pub struct AlarmView {
     pub runbook: String,
 }
 
-/// Alarms that share a cause: the root, and the alarms that it explains. Times are nanoseconds since
-/// the engine's start.
+/// Alarms that share a cause: the root, and the alarms that it explains. Times are nanoseconds
+/// since the engine's start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct IncidentView {
     /// Number of the root's alarm.

@@ -11,7 +11,8 @@ const SILO: Site = Site::Silo(0, 0);
 const HOT: Site = Site::Thread(0);
 const WORK: Site = Site::Thread(1);
 
-/// An alarm of 100 ms from `at_ms` on; thread 0 is on core 0 and thread 1 on core 1, both of silo 0.
+/// An alarm of 100 ms from `at_ms` on; thread 0 is on core 0 and thread 1 on core 1, both of silo
+/// 0.
 fn sign(rule: RuleId, site: Site, cause: Cause, at_ms: u64) -> Sign {
     let (core, silos) = match site {
         Site::Thread(index) => (Some(index), 1),
@@ -78,7 +79,8 @@ fn each_cause_explains_what_it_leads_to_and_nothing_else() {
         (stall(Descheduled), full(2), true),
         (stall(Descheduled), backlog.clone(), true),
         (stall(Descheduled), lost(1), true),
-        // It is not why a stage is slow, why a decoder panics, or why nobody reads the answers or sends shots.
+        // It is not why a stage is slow, why a decoder panics, or why nobody reads the answers or
+        // sends shots.
         (stall(Descheduled), late(Cause::SlowStage, 1_100), false),
         (stall(Descheduled), panics.clone(), false),
         (stall(Descheduled), full(1), false),
@@ -176,7 +178,8 @@ fn a_chain_has_one_root_and_two_causes_at_once_have_two() {
         Sign { silos: 2, ..late(Cause::LongHandler, 1_100) },
     ];
     assert_eq!(roots(&two), [0, 1, 0, 1]);
-    // Both may have done it: the one that took more of the half second before it has, if neither is critical.
+    // Both may have done it: the one that took more of the half second before it has, if neither is
+    // critical.
     let short = Sign { until_ns: 1_020 * MS, ..sign(RuleId::FrameGap, WORK, Cause::LongHandler, 1_000) };
     let waits = Sign { until_ns: 2_000 * MS, ..by("cc (9)", sign(RuleId::Scheduler, WORK, Cause::Descheduled, 700)) };
     let late = late(Cause::Unexplained, 1_100);

@@ -1,8 +1,10 @@
-//! Names of processes that are gone by the time a verdict is made: from the kernel's records of forks and new names.
+//! Names of processes that are gone by the time a verdict is made: from the kernel's records of
+//! forks and new names.
 //!
-//! Owns one counter a core, whose records the watchdog's cold thread takes at each baseline and each alarm. Bounded by
-//! [`KNOWN_MAX`] threads, the oldest of which goes first, and by [`RING_PAGES`] a core in the kernel. Without
-//! permission it knows nothing, and names come from `/proc` alone.
+//! Owns one counter a core, whose records the watchdog's cold thread takes at each baseline and
+//! each alarm. Bounded by [`KNOWN_MAX`] threads, the oldest of which goes first, and by
+//! [`RING_PAGES`] a core in the kernel. Without permission it knows nothing, and names come from
+//! `/proc` alone.
 
 use super::record::{TaskRecord, parse_tasks};
 use super::ring::Ring;
@@ -82,7 +84,8 @@ impl Names {
         }
     }
 
-    /// What is known of thread `tid` of process `pid`; from `/proc` if no record names it and it runs.
+    /// What is known of thread `tid` of process `pid`; from `/proc` if no record names it and it
+    /// runs.
     pub(super) fn of(&self, pid: u32, tid: u32) -> Option<Known> {
         self.known.get(&tid).cloned().or_else(|| {
             let command = command(pid, tid);

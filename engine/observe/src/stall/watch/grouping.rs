@@ -1,7 +1,7 @@
 //! Alarms into incidents: which alarm is the root, what it explains, how many shots were hit.
 //!
-//! Run by the watchdog after the rules. Owns the count of shots of each incident, and the alarms of which the
-//! operator's program has not been told yet. Bounded by the alarm table.
+//! Run by the watchdog after the rules. Owns the count of shots of each incident, and the alarms of
+//! which the operator's program has not been told yet. Bounded by the alarm table.
 //!
 //! # Why the operator's program is told here
 //! It is told of roots alone: one call for one cause. Whether an alarm is one is known only now.
@@ -58,7 +58,8 @@ impl Watchdog {
         };
         let unsettled = self.alarms.records().filter(|record| !is_settled(record));
         let open: BTreeSet<u64> = unsettled.map(|record| record.incident).collect();
-        // A consequence that has ended stays one, and its incident lists it as long as it is the same episode.
+        // A consequence that has ended stays one, and its incident lists it as long as it is the
+        // same episode.
         let (kept, judged): (Vec<_>, Vec<_>) = self
             .alarms
             .records()
