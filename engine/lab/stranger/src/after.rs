@@ -1,7 +1,8 @@
 //! What a round may leave behind: looked at when all its processes have ended.
 
+use crate::engine::PATIENCE;
 use crate::tally::Tally;
-use crate::world::{World, read};
+use crate::world::{Hang, World, read};
 use serde_json::json;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -46,6 +47,27 @@ pub fn look(world: &World, ends: Ends, tally: &mut Tally) {
         for path in sockets(&world.dir, 3).into_iter().filter(|path| !own(path)) {
             tally.violation("a socket is left", json!(path));
         }
+    }
+}
+
+/// Writes the page of each run: one file that opens without a network, and in which no text of a run is markup.
+pub fn pages(world: &World, tally: &mut Tally) {
+    for run in fs::read_dir(world.path("logs")).into_iter().flatten().flatten() {
+        let words = format!("report {} --logs logs --output page.html", run.file_name().to_string_lossy());
+        match world.run(&words, PATIENCE) {
+            Err(Hang(evidence)) => tally.hang(words, evidence),
+            Ok(ran) => {
+                let page = read(&world.path("page.html"));
+                let is_whole = page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>");
+                if let Some(trouble) = ran.trouble(&[0]).or((!is_whole).then(|| "no whole page".into())) {
+                    tally.violation(format!("{words}: {trouble}"), crate::world::tail(&page));
+                }
+                if page.contains("<script") || page.contains('\u{1b}') {
+                    tally.violation(format!("{words}: text of the run is markup in the page"), json!(null));
+                }
+            }
+        }
+        let _ = fs::remove_file(world.path("page.html"));
     }
 }
 

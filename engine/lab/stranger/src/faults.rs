@@ -30,6 +30,8 @@ pub struct Target<'a> {
     pub has_rate: bool,
     pub streams: u64,
     pub silos: u64,
+    /// Whether shots have soft bytes: only `matching` reads them.
+    pub is_soft: bool,
     /// Set by the ingress when the engine is to be left alone.
     pub done: &'a AtomicBool,
     /// Milliseconds for which the reader of answers is to stop reading; the reader takes it.
@@ -74,6 +76,7 @@ impl<'a> Target<'a> {
             has_rate: false,
             streams: profile.streams,
             silos: profile.silos,
+            is_soft: profile.is_soft,
             done,
             reader_stops_ms: None,
             gap_ms,
@@ -111,7 +114,7 @@ impl<'a> Target<'a> {
                 self.ctl("rate max", tally);
                 tally.fault("rate");
             }
-            "decoder" => {
+            "decoder" if !self.is_soft => {
                 let any = ["matching", "union-find", "lookup", "correlated"];
                 let decoder = *draw.pick(if self.any_decoder { &any[..] } else { &["matching", "lookup"][..] });
                 let stream =
@@ -131,7 +134,14 @@ impl<'a> Target<'a> {
                 tally.fault("profile");
             }
             "note" => {
-                let words = *draw.pick(&["plain", "\u{1b}[2J", "\u{7}bell", "{\"version\":2}", "\u{202e}reversed"]);
+                let words = *draw.pick(&[
+                    "plain",
+                    "<script>alert(1)</script>",
+                    "\u{1b}[2J",
+                    "\u{7}bell",
+                    "{\"version\":2}",
+                    "\u{202e}reversed",
+                ]);
                 self.ctl(&format!("note {words}"), tally);
                 tally.fault("note");
             }

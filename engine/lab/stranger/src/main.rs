@@ -39,6 +39,7 @@ mod model;
 mod packet;
 mod profile;
 mod rounds;
+mod soft;
 mod tally;
 mod terminal;
 mod world;

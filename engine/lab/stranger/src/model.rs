@@ -11,6 +11,7 @@
 //! shot has at most [`FIRED_MAX`]; the sampler draws shots with more again.
 
 use crate::draw::Draw;
+use crate::soft::SoftMap;
 use std::fs;
 use std::path::Path;
 
@@ -27,12 +28,34 @@ struct Mechanism {
     flips: bool,
 }
 
+/// All errors of the same detectors that flip the observable alike.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Edge {
+    pub a: usize,
+    /// Above `a`; the number of detectors is the boundary.
+    pub b: usize,
+    pub flips: bool,
+    /// Of an odd number of these errors.
+    pub probability: f64,
+}
+
+/// Shots, and what is right to answer.
+#[derive(Debug, Default)]
+pub struct Shots {
+    /// Records in `b8`.
+    pub bits: Vec<u8>,
+    /// Soft bytes, a record for each shot; empty without a map.
+    pub soft: Vec<u8>,
+    pub right: Vec<Right>,
+}
+
 /// A model, prepared.
 #[derive(Debug)]
 pub struct Model {
     pub detectors: usize,
     mechanisms: Vec<Mechanism>,
-    /// `distance[(a × nodes + b) × 2 + parity]`; the node `detectors` is the boundary.
+    edges: Vec<Edge>,
+    /// Of a shot without soft bytes, by [`distances`].
     distance: Vec<f64>,
     /// Right predictions of each syndrome, where there are at most 24 detectors: 0 not computed yet.
     known: Vec<u8>,
@@ -46,8 +69,14 @@ impl Model {
     pub fn read(path: &Path) -> Result<Model, String> {
         let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let mut mechanisms = Vec::new();
-        // (a, b, flips, probability), a < b; b is `usize::MAX` at the boundary.
-        let mut edges: Vec<(usize, usize, bool, f64)> = Vec::new();
+        let mut edges: Vec<Edge> = Vec::new();
+        let mut add = |a: usize, b: usize, flips: bool, probability: f64| match edges
+            .iter_mut()
+            .find(|edge| (edge.a, edge.b, edge.flips) == (a, b, flips))
+        {
+            Some(edge) => edge.probability = either(edge.probability, probability),
+            None => edges.push(Edge { a, b, flips, probability }),
+        };
         for line in text.lines().map(str::trim) {
             let Some(rest) = line.strip_prefix("error(") else {
                 if line.starts_with("repeat") {
@@ -68,8 +97,8 @@ impl Model {
                 }
                 detectors.sort_unstable();
                 match detectors[..] {
-                    [a] => edges.push((a, usize::MAX, flips, probability)),
-                    [a, b] => edges.push((a, b, flips, probability)),
+                    [a] => add(a, usize::MAX, flips, probability),
+                    [a, b] => add(a, b, flips, probability),
                     _ => return Err(format!("{}: {line}: not one or two detectors", path.display())),
                 }
                 whole.flips ^= flips;
@@ -82,10 +111,11 @@ impl Model {
             }
             mechanisms.push(whole);
         }
-        let detectors = edges.iter().map(|edge| edge.0.max(if edge.1 == usize::MAX { 0 } else { edge.1 }) + 1).max();
+        let detectors = edges.iter().map(|edge| if edge.b == usize::MAX { edge.a + 1 } else { edge.b + 1 }).max();
         let detectors = detectors.ok_or_else(|| format!("{}: no mechanism", path.display()))?;
+        edges.iter_mut().for_each(|edge| edge.b = edge.b.min(detectors));
         let known = if detectors <= 24 { vec![0; 1 << detectors] } else { Vec::new() };
-        Ok(Model { detectors, mechanisms, distance: distances(detectors, &edges), known })
+        Ok(Model { detectors, mechanisms, distance: distances(detectors, &edges), edges, known })
     }
 
     /// Bytes of a shot in `b8`.
@@ -93,25 +123,42 @@ impl Model {
         self.detectors.div_ceil(8)
     }
 
-    /// Draws shots: their `b8` records, and the right predictions of each.
-    pub fn draw(&mut self, draw: &mut Draw, count: usize) -> (Vec<u8>, Vec<Right>) {
+    /// Draws shots, with soft bytes if there is a map of them: then it takes 0.1 ms a shot at distance 3, 8 ms at 5.
+    pub fn draw(&mut self, draw: &mut Draw, count: usize, map: Option<&SoftMap>) -> Shots {
         let stride = self.bytes();
-        let mut bytes = self.sample(draw, count);
-        let mut right = Vec::with_capacity(count);
+        let mut shots = Shots { bits: self.sample(draw, count), ..Shots::default() };
         for at in 0..count {
             loop {
-                let record = &bytes[at * stride..(at + 1) * stride];
+                let record = &shots.bits[at * stride..(at + 1) * stride];
                 let fired: Vec<usize> =
                     (0..self.detectors).filter(|bit| record[bit / 8] >> (bit % 8) & 1 == 1).collect();
                 if fired.len() <= FIRED_MAX {
-                    right.push(self.right(&fired));
+                    let right = match map {
+                        None => self.right(&fired),
+                        Some(map) => {
+                            let bytes = map.draw(draw);
+                            let edges = map.edges(&self.edges, &bytes);
+                            shots.soft.extend(bytes);
+                            self.lightest(&distances(self.detectors, &edges), &fired)
+                        }
+                    };
+                    shots.right.push(right);
                     break;
                 }
                 let again = self.sample(draw, 1);
-                bytes[at * stride..(at + 1) * stride].copy_from_slice(&again);
+                shots.bits[at * stride..(at + 1) * stride].copy_from_slice(&again);
             }
         }
-        (bytes, right)
+        shots
+    }
+
+    /// A map of soft bytes for some edges of this model.
+    pub fn soft_map(&self, draw: &mut Draw) -> SoftMap {
+        // The map names detectors alone, so it is drawn for those that one edge has.
+        let is_alone =
+            |edge: &Edge| self.edges.iter().filter(|other| (other.a, other.b) == (edge.a, edge.b)).count() == 1;
+        let places: Vec<usize> = (0..self.edges.len()).filter(|place| is_alone(&self.edges[*place])).collect();
+        SoftMap::new(draw, self.detectors, &self.edges, &places)
     }
 
     /// Each mechanism in turn skips from shot to shot by its geometric distribution.
@@ -138,18 +185,18 @@ impl Model {
     /// The right predictions for these fired detectors, in ascending order.
     pub fn right(&mut self, fired: &[usize]) -> Right {
         if self.known.is_empty() {
-            return self.lightest(fired);
+            return self.lightest(&self.distance, fired);
         }
         let syndrome = fired.iter().fold(0, |word, detector| word | 1 << detector);
         if self.known[syndrome] == 0 {
-            self.known[syndrome] = self.lightest(fired);
+            self.known[syndrome] = self.lightest(&self.distance, fired);
         }
         self.known[syndrome]
     }
 
-    fn lightest(&self, fired: &[usize]) -> Right {
+    fn lightest(&self, distance: &[f64], fired: &[usize]) -> Right {
         let nodes = self.detectors + 1;
-        let between = |a: usize, b: usize, parity: usize| self.distance[(a * nodes + b) * 2 + parity];
+        let between = |a: usize, b: usize, parity: usize| distance[(a * nodes + b) * 2 + parity];
         let mut least = vec![[f64::INFINITY; 2]; 1 << fired.len()];
         least[0] = [0.0, f64::INFINITY];
         for set in 1usize..1 << fired.len() {
@@ -174,20 +221,21 @@ impl Model {
     }
 }
 
-/// Least weights between all nodes for each parity. No path leads through the boundary: two detectors
-/// that both match to it are two pairs.
-fn distances(detectors: usize, edges: &[(usize, usize, bool, f64)]) -> Vec<f64> {
+/// The probability that one of two independent events happens, and not both.
+pub fn either(p: f64, q: f64) -> f64 {
+    p * (1.0 - q) + q * (1.0 - p)
+}
+
+/// Least weights between all nodes for each parity: `[(a × nodes + b) × 2 + parity]`. No path leads through the
+/// boundary: two detectors that both match to it are two pairs.
+fn distances(detectors: usize, edges: &[Edge]) -> Vec<f64> {
     let nodes = detectors + 1;
-    let mut probability = vec![0.0f64; nodes * nodes * 2];
-    for &(a, b, flips, p) in edges {
-        let b = b.min(detectors);
+    let mut distance = vec![f64::INFINITY; nodes * nodes * 2];
+    for &Edge { a, b, flips, probability } in edges {
         for (from, to) in [(a, b), (b, a)] {
-            let merged = &mut probability[(from * nodes + to) * 2 + usize::from(flips)];
-            *merged = *merged * (1.0 - p) + p * (1.0 - *merged);
+            distance[(from * nodes + to) * 2 + usize::from(flips)] = ((1.0 - probability) / probability).ln();
         }
     }
-    let weight = |p: f64| if p > 0.0 { ((1.0 - p) / p).ln() } else { f64::INFINITY };
-    let mut distance: Vec<f64> = probability.into_iter().map(weight).collect();
     for node in 0..nodes {
         distance[(node * nodes + node) * 2] = 0.0;
     }

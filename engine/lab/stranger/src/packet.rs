@@ -24,13 +24,15 @@ pub struct Part<'a> {
     pub first_bit: u32,
     pub bits: u32,
     pub payload: &'a [u8],
+    /// All soft bytes of the shot, in its last part.
+    pub soft: &'a [u8],
 }
 
 impl Part<'_> {
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(b"PWL1");
-        out.extend_from_slice(&[1, 1, u8::from(self.is_last), 0]);
+        out.extend_from_slice(&[1, 1, u8::from(self.is_last) | if self.soft.is_empty() { 0 } else { 4 }, 0]);
         for word in [self.epoch, self.session, self.sequence] {
             out.extend_from_slice(&word.to_le_bytes());
         }
@@ -38,6 +40,7 @@ impl Part<'_> {
             out.extend_from_slice(&word.to_le_bytes());
         }
         out.extend_from_slice(self.payload);
+        out.extend_from_slice(self.soft);
     }
 }
 

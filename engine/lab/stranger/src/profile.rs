@@ -10,6 +10,10 @@ pub struct Profile {
     pub silos: u64,
     /// Whether the observables of each `matching` and `lookup` answer are those of a lightest correction.
     pub is_exact: bool,
+    /// Whether shots have soft bytes, which no other decoder than `matching` reads.
+    pub is_soft: bool,
+    /// Whether decoding may begin before a shot's last part is there.
+    pub is_by_rounds: bool,
     /// Whether shots may be answered with an error: by injected faults, or by what becomes of a late shot.
     pub may_err: bool,
 }
@@ -23,6 +27,8 @@ pub enum Kind {
     Any,
     /// Anything whose every answer is exact: where answers do not name their decoder.
     Exact,
+    /// The same for shots with soft bytes.
+    Soft,
 }
 
 /// Draws one for a bundled model. No shot misses a deadline unless the profile says so: a loaded machine must not decide.
@@ -47,16 +53,30 @@ pub fn draw(draw: &mut Draw, kind: Kind, model: &str) -> Profile {
     put("free_worker", (*draw.pick(&["AfterCopy", "AfterDecode"])).into());
     put("threads", (*draw.pick(&["Auto", "Balanced"])).into());
     let is_predecoded = kind == Kind::Any && draw.one_in(8);
+    // Windows and streams look at a part of a shot at a time; the answer of blocks has the weight of the whole shot's.
+    let distance = if model == "surface_d3" { 3 } else { 5 };
+    let window = match (kind, draw.below(6)) {
+        (Kind::Any, 0) => format!("Some((commit_rounds: {}, buffer_rounds: {distance}))", draw.between(1, 3)),
+        (Kind::Any, 1) => format!("Stream((commit_rounds: {}, buffer_rounds: {distance}))", draw.between(1, 3)),
+        (Kind::Any | Kind::Exact, 2) => format!("Blocks({})", draw.between(1, 3)),
+        _ => "None".into(),
+    };
+    let is_predecoded = is_predecoded && (window == "None" || window.starts_with("Some"));
     if is_predecoded {
         put("predecoder", "Local".into());
     }
+    let is_whole = window == "None";
+    let is_exact = !is_predecoded && (is_whole || window.starts_with("Blocks"));
     let decoder = match kind {
+        Kind::Soft => "Matching",
+        _ if !is_whole => "Matching",
         Kind::Exact => *draw.pick(&["Matching", "Lookup"]),
         _ => *draw.pick(&["Matching", "Matching", "Lookup", "UnionFind", "Correlated"]),
     };
     // A table is for small models only.
     let decoder = if decoder == "Lookup" && model != "surface_d3" { "Matching" } else { decoder };
     put("decoder", decoder.into());
+    put("window", window);
     let device = match if is_fast { 0 } else { draw.below(4) } {
         0 => "Sim(latency: None)".into(),
         1 => format!("Sim(latency: Fixed(us: {}.0))", draw.between(1, 50)),
@@ -108,5 +128,5 @@ pub fn draw(draw: &mut Draw, kind: Kind, model: &str) -> Profile {
     );
     put("on_hangup", "Detach".into());
     let text = format!("(\n    {},\n)\n", fields.join(",\n    "));
-    Profile { text, streams, silos, is_exact: !is_predecoded, may_err }
+    Profile { text, streams, silos, is_exact, is_soft: kind == Kind::Soft, is_by_rounds: !is_whole, may_err }
 }

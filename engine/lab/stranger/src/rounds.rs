@@ -84,15 +84,21 @@ pub fn run(tree: &Tree, models: &mut Models, seed: u64, number: u64, kind: Optio
     let mut tally = Tally::default();
     match World::new(tree, &format!("{seed}-{number}")) {
         Err(error) => tally.violation("the round's directories cannot be made", error.to_string()),
-        Ok(world) => match drawn {
-            Kind::Burst => stream::run(&world, models, &mut draw, &mut tally, true),
-            Kind::Stream => stream::run(&world, models, &mut draw, &mut tally, false),
-            Kind::Datagrams => datagrams::run(&world, models, &mut draw, &mut tally),
-            Kind::Region => region::run(&world, models, &mut draw, &mut tally),
-            Kind::Starved => starved::run(&world, &mut draw, &mut tally),
-            Kind::Corrupted => corrupted::run(&world, &mut draw, &mut tally),
-            Kind::Console => console::run(&world, &mut draw, &mut tally),
-        },
+        Ok(world) => {
+            match drawn {
+                Kind::Burst => stream::run(&world, models, &mut draw, &mut tally, true),
+                Kind::Stream => stream::run(&world, models, &mut draw, &mut tally, false),
+                Kind::Datagrams => datagrams::run(&world, models, &mut draw, &mut tally),
+                Kind::Region => region::run(&world, models, &mut draw, &mut tally),
+                Kind::Starved => starved::run(&world, &mut draw, &mut tally),
+                Kind::Corrupted => corrupted::run(&world, &mut draw, &mut tally),
+                Kind::Console => console::run(&world, &mut draw, &mut tally),
+            }
+            // A run that found no room on the disk may have no page.
+            if drawn != Kind::Starved {
+                crate::after::pages(&world, &mut tally);
+            }
+        }
     }
     (name, tally)
 }

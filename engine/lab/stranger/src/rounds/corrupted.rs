@@ -93,7 +93,13 @@ fn target(world: &World, run: &Path, draw: &mut Draw) -> (PathBuf, String) {
             (board.unwrap_or_default(), words.into())
         }
         7 => (run.join("manifest.json"), format!("replay {name} --logs logs --json")),
-        8 => (run.join("events.jsonl"), format!("replay {name} --logs logs --snapshot --view events")),
+        8 => {
+            let words = [
+                format!("replay {name} --logs logs --snapshot --view events"),
+                format!("report {name} --logs logs --output page.html"),
+            ];
+            (run.join("events.jsonl"), draw.pick(&words).clone())
+        }
         9 => (run.join("recording.index"), format!("replay {name} --logs logs --at end --json")),
         10 => (run.join("report.json"), format!("compare {name} {name} --logs logs --json")),
         _ => {
@@ -102,6 +108,7 @@ fn target(world: &World, run: &Path, draw: &mut Draw) -> (PathBuf, String) {
                 format!("replay {name} --logs logs --at -100ms --snapshot --view threads"),
                 format!("replay {name} --logs logs --csv --view streams"),
                 format!("trace {name} --logs logs --output trace.json"),
+                format!("report {name} --logs logs --output page.html"),
             ];
             (run.join("recording.pwt"), draw.pick(&words).clone())
         }

@@ -11,6 +11,7 @@ use crate::faults::Target;
 use crate::ledger::{Answer, Ledger};
 use crate::packet::{Part, Reply, hello, reply};
 use crate::profile;
+use crate::soft::SoftMap;
 use crate::tally::Tally;
 use crate::world::{Hang, World, threads};
 use serde_json::json;
@@ -90,22 +91,26 @@ impl Socket {
 
 pub fn run(world: &World, models: &mut Models, draw: &mut Draw, tally: &mut Tally) {
     let (model, name) = models.draw(draw);
-    let profile = profile::draw(draw, profile::Kind::Exact, name);
+    let map = draw.one_in(4).then(|| model.soft_map(draw));
+    let profile = profile::draw(draw, if map.is_some() { profile::Kind::Soft } else { profile::Kind::Exact }, name);
     let place = match Place::draw(world, draw) {
         Ok(place) => place,
         Err(error) => return tally.violation("no address", error.to_string()),
     };
-    if let Err(error) = world.write("profiles/drawn.ron", &profile.text) {
-        return tally.violation("the round's files cannot be made", error.to_string());
-    }
+    let prepared = world.write("profiles/drawn.ron", &profile.text).and_then(|_| soft_option(world, map.as_ref()));
+    let option = match prepared {
+        Ok(option) => option,
+        Err(error) => return tally.violation("the round's files cannot be made", error.to_string()),
+    };
     let words = format!(
-        "run --profile profiles/drawn.ron --dem {name} --input {} --logs logs --json --headless",
+        "run --profile profiles/drawn.ron --dem {name} --input {} --logs logs --json --headless{option}",
         place.words()
     );
     let ending = *draw.pick(&[Ending::Term, Ending::Int, Ending::Drain, Ending::Kill]);
     let Some(mut engine) = start_live(world, &words, tally) else { return };
     let done = AtomicBool::new(false);
-    let (mut sessions, most) = (draw.between(1, 6), if name == "surface_d3" { 60_000 } else { 1_500 });
+    let (mut sessions, most) = (draw.between(1, 6), most_shots(name, map.is_some()));
+    let mut is_cut = false;
     thread::scope(|scope| {
         let target = Target::of_clients(world, engine.pid, &profile, &done, 40);
         let own = draw.fork();
@@ -115,13 +120,16 @@ pub fn run(world: &World, models: &mut Models, draw: &mut Draw, tally: &mut Tall
             sessions -= 1;
             session_number += draw.between(1, 1 << 20);
             let count = draw.between(1, most);
-            let (shots, right) = model.draw(draw, count as usize);
+            let shots = model.draw(draw, count as usize, map.as_ref());
+            let soft_bytes = map.as_ref().map_or(0, |map| map.bytes);
             let mut client = Client {
                 world,
                 place: &place,
                 session: session_number,
                 streams: profile.streams,
-                shots: &shots,
+                shots: &shots.bits,
+                soft: &shots.soft,
+                soft_bytes,
                 bits: model.detectors as u32,
                 window: draw.between(1, 200),
                 first_sequence: if draw.one_in(2) { 0 } else { draw.below(1 << 50) },
@@ -130,7 +138,8 @@ pub fn run(world: &World, models: &mut Models, draw: &mut Draw, tally: &mut Tall
                 killed_at: (sessions > 0 && draw.one_in(2)).then(|| draw.below(count)),
                 nonsense: draw.one_in(2),
             };
-            let mut ledger = Ledger::new(right);
+            is_cut |= client.killed_at.is_some();
+            let mut ledger = Ledger::new(shots.right.clone());
             let is_over = client.send_all(&mut engine, &mut ledger, draw, tally);
             let ingress = if matches!(place, Place::Udp(_)) { "udp" } else { "unix" };
             super::settle(&ledger, ledger.answered, ingress, tally);
@@ -143,7 +152,25 @@ pub fn run(world: &World, models: &mut Models, draw: &mut Draw, tally: &mut Tall
             tally.add(faults);
         }
     });
-    finish(world, &mut engine, ending, profile.may_err, tally);
+    // A client that is killed may leave a shot whose decoding has begun: it ends as `rounds_missing`.
+    finish(world, &mut engine, ending, profile.may_err || is_cut && profile.is_by_rounds, tally);
+}
+
+/// The option of the map, which is written into the world.
+pub fn soft_option(world: &World, map: Option<&SoftMap>) -> io::Result<String> {
+    let Some(map) = map else { return Ok(String::new()) };
+    world.write("map.soft", &map.text)?;
+    Ok(" --soft-map map.soft".into())
+}
+
+/// Most shots of a client: those of distance 5 and those with soft bytes take time to judge.
+pub fn most_shots(model: &str, is_soft: bool) -> u64 {
+    match (model, is_soft) {
+        ("surface_d3", false) => 60_000,
+        ("surface_d3", true) => 4_000,
+        (_, false) => 1_500,
+        (_, true) => 100,
+    }
 }
 
 /// Ends an engine with a live source, and judges its end.
@@ -175,6 +202,9 @@ struct Client<'a> {
     session: u64,
     streams: u64,
     shots: &'a [u8],
+    soft: &'a [u8],
+    /// Soft bytes of a shot.
+    soft_bytes: usize,
     bits: u32,
     /// Most shots without an answer.
     window: u64,
@@ -316,6 +346,7 @@ impl Client<'_> {
                 first_bit: from * 8,
                 bits: (to * 8).min(self.bits) - from * 8,
                 payload: &record[from as usize..to as usize],
+                soft: if round + 1 == count { self.soft_of(index) } else { &[] },
             };
             part.encode(&mut datagram);
             if !socket.send(&datagram) {
@@ -323,6 +354,13 @@ impl Client<'_> {
             }
         }
         true
+    }
+
+    /// The soft bytes of a shot; none if they all say nothing, of every second shot.
+    fn soft_of(&self, index: u64) -> &[u8] {
+        let from = index as usize * self.soft_bytes;
+        let own = &self.soft[from..from + self.soft_bytes];
+        if index.is_multiple_of(2) && own.iter().all(|byte| *byte == 0) { &[] } else { own }
     }
 
     fn take(&self, bytes: &[u8], ledger: &mut Ledger, tally: &mut Tally) {
@@ -360,6 +398,7 @@ impl Client<'_> {
             first_bit: draw.below(30) as u32,
             bits: draw.below(40) as u32,
             payload: &payload,
+            soft: &payload[..draw.below(payload.len() as u64 + 1) as usize],
         };
         part.encode(&mut out);
         match draw.below(4) {

@@ -3,6 +3,7 @@
 //! A client that is killed leaves a shot half written and, as it dies, nonsense in the words that it may
 //! write; the one after it must get every answer. The region is written with `pwrite`, which a mapping sees.
 
+use super::datagrams::{most_shots, soft_option};
 use super::{Ending, Models, settle, start_live};
 use crate::draw::Draw;
 use crate::engine::{Engine, PATIENCE};
@@ -32,11 +33,15 @@ enum Client {
 
 pub fn run(world: &World, models: &mut Models, draw: &mut Draw, tally: &mut Tally) {
     let (model, name) = models.draw(draw);
-    let profile = profile::draw(draw, profile::Kind::Exact, name);
-    if let Err(error) = world.write("profiles/drawn.ron", &profile.text) {
-        return tally.violation("the round's files cannot be made", error.to_string());
-    }
-    let words = format!("run --profile profiles/drawn.ron --dem {name} --input shm:s --logs logs --json --headless");
+    let map = draw.one_in(4).then(|| model.soft_map(draw));
+    let profile = profile::draw(draw, if map.is_some() { profile::Kind::Soft } else { profile::Kind::Exact }, name);
+    let prepared = world.write("profiles/drawn.ron", &profile.text).and_then(|_| soft_option(world, map.as_ref()));
+    let option = match prepared {
+        Ok(option) => option,
+        Err(error) => return tally.violation("the round's files cannot be made", error.to_string()),
+    };
+    let words =
+        format!("run --profile profiles/drawn.ron --dem {name} --input shm:s --logs logs --json --headless{option}");
     let ending = *draw.pick(&[Ending::Term, Ending::Int, Ending::Drain, Ending::Kill]);
     let Some(mut engine) = start_live(world, &words, tally) else { return };
     let done = AtomicBool::new(false);
@@ -52,19 +57,20 @@ pub fn run(world: &World, models: &mut Models, draw: &mut Draw, tally: &mut Tall
                 tally.not_permitted("no C compiler or no Python".into());
             }
             let client = *draw.pick(&clients);
-            let most = match (client, name) {
-                (Client::Python, _) | (_, "surface_d5") => 1_500,
-                _ => 40_000,
-            };
+            let most = most_shots(name, map.is_some()).min(if client == Client::Python { 1_500 } else { 40_000 });
             let count = draw.between(1, most);
-            let (shots, right) = model.draw(draw, count as usize);
-            let mut ledger = Ledger::new(right);
+            // Some clients of an engine with a map send no soft bytes.
+            let own_map = map.as_ref().filter(|_| !draw.one_in(4));
+            let shots = model.draw(draw, count as usize, own_map);
+            let has_soft = own_map.is_some();
+            let mut ledger = Ledger::new(shots.right);
             let killed_after = (session > 0 && draw.one_in(2)).then(|| Duration::from_micros(draw.below(60_000)));
-            if let Err(error) = world.write("shots.b8", &shots) {
+            let written = world.write("shots.b8", &shots.bits).and_then(|_| world.write("soft.b8", &shots.soft));
+            if let Err(error) = written {
                 tally.violation("the round's files cannot be made", error.to_string());
                 break;
             }
-            if !serve(world, &mut engine, client, &mut ledger, killed_after, tally) {
+            if !serve(world, &mut engine, (client, has_soft), &mut ledger, killed_after, tally) {
                 break;
             }
             if killed_after.is_some() && draw.one_in(2) {
@@ -84,7 +90,7 @@ pub fn run(world: &World, models: &mut Models, draw: &mut Draw, tally: &mut Tall
 fn serve(
     world: &World,
     engine: &mut Engine,
-    client: Client,
+    (client, has_soft): (Client, bool),
     ledger: &mut Ledger,
     killed_after: Option<Duration>,
     tally: &mut Tally,
@@ -98,14 +104,16 @@ fn serve(
             python
         }
         _ => {
-            let mut send = world.command("send shots.b8 shm:s --rate max --predictions predictions.b8 --json");
+            let option = if has_soft { " --soft soft.b8" } else { "" };
+            let mut send =
+                world.command(&format!("send shots.b8 shm:s --rate max --predictions predictions.b8 --json{option}"));
             if let Some(after) = killed_after {
                 return killed(world, &mut send, after, tally);
             }
             return sent(world, send, ledger, tally);
         }
     };
-    command.arg(&region).arg("shots.b8");
+    command.arg(&region).arg("shots.b8").args(has_soft.then_some("soft.b8"));
     world.dress(&mut command);
     if let Some(after) = killed_after {
         return killed(world, &mut command, after, tally);

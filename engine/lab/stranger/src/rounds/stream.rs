@@ -4,6 +4,7 @@
 //! accepted if the input ended by itself (then all are), else if the report counts it as submitted, or
 //! the board of a killed engine does.
 
+use super::datagrams::{most_shots, soft_option};
 use super::{Ending, Models, judge_end, postmortem, settle};
 use crate::after::{Ends, look};
 use crate::answers::parse;
@@ -14,10 +15,11 @@ use crate::ledger::{Answer, Ledger};
 use crate::profile::{self, Profile};
 use crate::tally::Tally;
 use crate::world::{Hang, Ran, World, resident_kb, tail, threads};
+use rustix::fs::{FileType, Mode};
 use serde_json::json;
 use std::fs;
-use std::io::{Read, Write};
-use std::process::Stdio;
+use std::io::{self, Read, Write};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,14 +30,19 @@ const GROWTH_KB_MAX: i64 = 4_096;
 pub fn run(world: &World, models: &mut Models, draw: &mut Draw, tally: &mut Tally, is_burst: bool) {
     let kind = if is_burst { profile::Kind::Fast } else { profile::Kind::Any };
     let (model, name) = if is_burst { (&mut models.d3, "surface_d3") } else { models.draw(draw) };
-    let profile = profile::draw(draw, kind, name);
-    let count = match (is_burst, name) {
-        (true, _) => draw.between(300_000, 2_000_000),
-        (_, "surface_d3") => draw.between(1, 40_000),
-        _ => draw.between(1, 3_000),
+    let map = (!is_burst && draw.one_in(5)).then(|| model.soft_map(draw));
+    let profile = profile::draw(draw, if map.is_some() { profile::Kind::Soft } else { kind }, name);
+    let count =
+        if is_burst { draw.between(300_000, 2_000_000) } else { draw.between(1, most_shots(name, map.is_some())) };
+    let shots = model.draw(draw, count as usize, map.as_ref());
+    // Soft bytes come beside a file of shots.
+    let source = match draw.below(5) {
+        0 | 1 if map.is_some() => Source::File,
+        0 => Source::File,
+        1 => Source::Fifo,
+        _ if map.is_some() => Source::Fifo,
+        _ => Source::Pipe,
     };
-    let (shots, right) = model.draw(draw, count as usize);
-    let from_file = draw.one_in(4);
     let ending = match draw.below(8) {
         0 => Ending::Term,
         1 => Ending::Int,
@@ -49,30 +56,45 @@ pub fn run(world: &World, models: &mut Models, draw: &mut Draw, tally: &mut Tall
     let has_predictions = ending == Ending::Input && draw.one_in(3);
     let prepared = world
         .write("profiles/drawn.ron", &profile.text)
-        .and_then(|_| world.write("shots.b8", if from_file { &shots[..] } else { &[] }));
-    if let Err(error) = prepared {
-        return tally.violation("the round's files cannot be made", error.to_string());
-    }
+        .and_then(|_| soft_option(world, map.as_ref()))
+        .and_then(|option| {
+            world.write("soft.b8", &shots.soft)?;
+            world.write("shots.b8", if source == Source::Pipe { &[] } else { &shots.bits[..] })?;
+            let fed = (source == Source::Fifo).then(|| Fed::start(world)).transpose()?;
+            Ok((if map.is_some() { option + " --soft soft.b8" } else { option }, fed))
+        });
+    let (option, _fed) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => return tally.violation("the round's files cannot be made", error.to_string()),
+    };
     let words = format!(
-        "run --profile profiles/drawn.ron --dem {name} --shots {} --answers {} --rate max --logs logs --json{}",
-        if from_file { "shots.b8" } else { "-" },
+        "run --profile profiles/drawn.ron --dem {name} --shots {} --answers {} --rate max --logs logs --json{}{option}",
+        match source {
+            Source::File => "shots.b8",
+            Source::Fifo => "shots.fifo",
+            Source::Pipe => "-",
+        },
         if to_file { "answers.jsonl" } else { "-" },
         if has_predictions { " --predictions predictions.b8" } else { "" },
     );
-    let stdin = if from_file { Stdio::null() } else { Stdio::piped() };
+    let stdin = if source == Source::Pipe { Stdio::piped() } else { Stdio::null() };
     let mut engine = match Engine::start(world, &words, stdin, if to_file { Out::File } else { Out::Pipe }) {
         Ok(engine) => engine,
         Err(error) => return tally.violation(format!("{words}: not started"), error.to_string()),
     };
-    let ingress = if from_file { "file" } else { "standard input" };
+    let ingress = match source {
+        Source::File => "file",
+        Source::Fifo => "fifo",
+        Source::Pipe => "standard input",
+    };
     let plan = Plan {
         profile: &profile,
-        shots: &shots,
+        shots: &shots.bits,
         ending,
         end_at: draw.below(count.max(2)),
         gap_ms: if is_burst { 120 } else { 0 },
     };
-    let mut ledger = Ledger::new(right);
+    let mut ledger = Ledger::new(shots.right);
     let Some((ran, printed)) = drive(world, &mut engine, &mut ledger, &plan, draw.fork(), tally) else { return };
     if to_file {
         match fs::read(world.path("answers.jsonl")) {
@@ -116,6 +138,33 @@ pub fn run(world: &World, models: &mut Models, draw: &mut Draw, tally: &mut Tall
         }
     }
     look(world, Ends::Orderly, tally);
+}
+
+/// Where the shots come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    File,
+    Fifo,
+    Pipe,
+}
+
+/// A program that writes the file of shots into a FIFO; killed on drop, if the engine has not read all.
+struct Fed(Child);
+
+impl Fed {
+    fn start(world: &World) -> io::Result<Fed> {
+        let path = world.path("shots.fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec cat shots.b8 >shots.fifo"]).current_dir(&world.dir).stdin(Stdio::null());
+        Ok(Fed(command.stderr(Stdio::null()).spawn()?))
+    }
+}
+
+impl Drop for Fed {
+    fn drop(&mut self) {
+        let _ = (self.0.kill(), self.0.wait());
+    }
 }
 
 /// What `drive` needs beside the engine.
@@ -169,6 +218,7 @@ fn drive(
             has_rate: true,
             streams: plan.profile.streams,
             silos: plan.profile.silos,
+            is_soft: plan.profile.is_soft,
             done,
             reader_stops_ms: is_piped.then_some(reader_stops_ms),
             gap_ms: plan.gap_ms,
