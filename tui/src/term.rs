@@ -39,6 +39,7 @@ use std::io::{self, IsTerminal};
 use std::rc::Rc;
 use std::time::Duration;
 
+pub use screen::give_back;
 pub use writer::Delivered;
 
 /// Time between two readings of the source, nanoseconds.

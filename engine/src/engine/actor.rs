@@ -1,9 +1,10 @@
 //! The actor of a command: an operator's process, an alarm rule, a timer or the watchdog.
 //!
-//! Plain data, made once per action on cold threads. Bounds: one short read of `/proc` each. Facts
+//! Plain data, made once per action on cold threads. Bounds: three short reads of `/proc` each. Facts
 //! that `/proc` does not show are left out, never guessed.
 
 use crate::host::neighbours::{own_uid, user};
+use std::net::IpAddr;
 use std::path::Path;
 
 /// Longest recorded reason, characters.
@@ -60,9 +61,10 @@ impl Actor {
     pub fn operator(uid: u32, pid: u32, why: &str) -> Actor {
         let name = user(Path::new("/"), pid).unwrap_or_else(|| format!("user {uid}"));
         let tty = terminal(Path::new("/"), pid).unwrap_or_else(|| "no terminal".to_owned());
+        let from = ssh_client(Path::new("/"), pid).map_or_else(String::new, |from| format!(", over ssh from {from}"));
         let why: String = why.chars().filter(|letter| !letter.is_control()).take(WHY_CHARS_MAX).collect();
         let why = if why.is_empty() { why } else { format!(": {why}") };
-        let words = format!("{name} (uid {uid}, process {pid}, {tty}){why}");
+        let words = format!("{name} (uid {uid}, process {pid}, {tty}{from}){why}");
         Actor { kind: Kind::Operator { uid, pid }, words }
     }
 
@@ -107,6 +109,14 @@ impl Actor {
     }
 }
 
+/// The address from which the user of process `pid` came by ssh, as that process says; `None`: it says none, or it is
+/// another user's.
+fn ssh_client(root: &Path, pid: u32) -> Option<IpAddr> {
+    let environment = crate::files::read_lossy(root.join(format!("proc/{pid}/environ"))).ok()?;
+    let connection = environment.split('\0').find_map(|variable| variable.strip_prefix("SSH_CONNECTION="))?;
+    connection.split(' ').next()?.parse().ok()
+}
+
 /// The terminal of process `pid`, `pts/3`; `None`: it has none, or it is not visible.
 fn terminal(root: &Path, pid: u32) -> Option<String> {
     let stat = crate::files::read_lossy(root.join(format!("proc/{pid}/stat"))).ok()?;
@@ -124,7 +134,7 @@ fn terminal(root: &Path, pid: u32) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Actor, terminal};
+    use super::{Actor, ssh_client, terminal};
     use crate::trees::write;
 
     #[test]
@@ -135,6 +145,20 @@ mod tests {
             assert_eq!(terminal(folder.path(), 7).as_deref(), name, "{number}");
         }
         assert_eq!(terminal(folder.path(), 8), None);
+    }
+
+    #[test]
+    fn who_came_by_ssh_has_an_address_and_what_is_no_address_is_not_repeated() {
+        let folder = tempfile::tempdir().expect("a directory");
+        for (text, from) in [
+            ("A=b\0SSH_CONNECTION=10.0.0.5 50000 10.0.0.1 22\0C=d\0", Some("10.0.0.5")),
+            ("SSH_CONNECTION=fe80::1%eth0 1 ::1 22\0", None),
+            ("SSH_CONNECTION=\u{1b}[2J 1 ::1 22\0", None),
+            ("XSSH_CONNECTION=10.0.0.5 1 2 3\0", None),
+        ] {
+            write(folder.path(), "proc/7/environ", text);
+            assert_eq!(ssh_client(folder.path(), 7), from.map(|from| from.parse().expect("an address")), "{text:?}");
+        }
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //!
 //! Runs on the main thread. Starts no engine, and ends none on exit. Uses the board and one socket.
 
+mod ssh;
+
 use super::console_options::{ConsoleArgs, FirstScreen, say_unsaved};
 use super::engines::{self, RunningEngine};
 use super::places::{self, UserPaths};
@@ -22,15 +24,20 @@ use pinwheel_engine::engine::wire::Outcome;
 use pinwheel_engine::profile::OnHangup;
 use pinwheel_engine::record::tape::Tape;
 use signal_hook::consts::{SIGINT, SIGTERM};
+use ssh::Remote;
 use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Debug, ClapArgs)]
 #[command(group = clap::ArgGroup::new("output").args(["json", "snapshot", "svg", "csv"]))]
 pub struct AttachArgs {
-    /// The engine's process, or its run: a name or a directory [default: the only running engine]
-    #[arg(value_name = "PID|RUN")]
+    /// The engine's process, or its run: a name or a directory [default: the only running engine]; with
+    /// ssh:HOST before it, as in ssh:HOST or ssh:HOST:RUN, that of another host
+    #[arg(value_name = "PID|RUN|ssh:HOST[:RUN]")]
     pub engine: Option<String>,
+    /// With ssh:HOST: this program's name or path on that host [default: pinwheel]
+    #[arg(long, value_name = "PATH")]
+    pub program: Option<String>,
     /// Allow commands, through the engine's control socket and as its user
     #[arg(long)]
     pub control: bool,
@@ -61,16 +68,23 @@ fn every(text: &str) -> Result<Duration, String> {
 const READ_ONLY: &str = "this console is read-only; attach again with --control, as the engine's user";
 
 pub fn attach(args: &AttachArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
+    if let Some((engine, remote)) = args.engine.as_deref().and_then(|name| Some((name, Remote::parse(name)?))) {
+        let has_console = args.form().is_none();
+        if has_console {
+            require_terminal()?;
+        }
+        return ssh::attach(&remote?, args.program.as_deref().unwrap_or("pinwheel"), engine, has_console);
+    }
+    if args.program.is_some() {
+        return Err(Refusal::Usage("--program names the program on another host; write attach ssh:HOST".to_owned()));
+    }
     if let Some(form) = args.form() {
         let found = engines::find(args.engine.as_deref())?;
         let pid = found.pid;
         let mut source = Attach::new(parts(found, None, Err(READ_ONLY.to_owned()), None));
         return watch(&mut source, pid, form, &args.screen, args.every, &args.console);
     }
-    if !term::can_show() {
-        let remedy = "run it on a terminal; scripts have --json, --csv and --snapshot, and pinwheel ctl status";
-        return Err(Refusal::unusable("attach", term::NONE, "a terminal for the console", remedy));
-    }
+    require_terminal()?;
     let profiles = places::profiles(args.profiles.as_deref(), user_paths)?;
     let first = FirstScreen::plain(OnHangup::Detach, View::Overview);
     let options = args.console.options(first, profiles.as_deref(), user_paths)?;
@@ -93,6 +107,15 @@ pub fn attach(args: &AttachArgs, user_paths: &UserPaths) -> Result<u8, Refusal> 
         ConsoleEnd::Interrupted => 128 + SIGINT as u8,
         ConsoleEnd::Finished | ConsoleEnd::Forced | ConsoleEnd::Killed | ConsoleEnd::HungUp => 0,
     })
+}
+
+/// Refuses a console without a terminal.
+fn require_terminal() -> Result<(), Refusal> {
+    if term::can_show() {
+        return Ok(());
+    }
+    let remedy = "run it on a terminal; scripts have --json, --csv and --snapshot, and pinwheel ctl status";
+    Err(Refusal::unusable("attach", term::NONE, "a terminal for the console", remedy))
 }
 
 impl AttachArgs {

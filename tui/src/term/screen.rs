@@ -27,7 +27,7 @@ use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use std::fs::File;
-use std::io::{self, PipeReader};
+use std::io::{self, PipeReader, Write};
 use std::os::fd::AsFd;
 use std::panic;
 use std::sync::Arc;
@@ -192,6 +192,12 @@ impl Restore {
         fatal::release_terminal();
         delivered
     }
+}
+
+/// Restores the terminal after a console of another process that cannot do it any more.
+pub fn give_back() {
+    // A closed terminal cannot be restored, and the error has no reader.
+    let _gone = io::stdout().write_all(&give_back_bytes()).and_then(|()| io::stdout().flush());
 }
 
 /// Control sequences that undo all settings of the console.

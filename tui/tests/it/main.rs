@@ -30,6 +30,7 @@ mod loading;
 mod limits;
 #[cfg(unix)]
 mod outputs;
+mod over_ssh;
 #[cfg(unix)]
 mod profile_owners;
 mod gpu;
