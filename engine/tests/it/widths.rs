@@ -12,8 +12,9 @@ fn sixty_four_workers_all_serve() {
     let mut profile = profile();
     profile.workers = 64;
     profile.slots = 256;
-    profile.device = Device::Sim { latency: Latency::Fixed { us: 500.0 } };
-    let outcome = run(config(&profile, sampler(), Some(20_000)));
+    // So long that also a slow thread launches on all before the first one is ready again.
+    profile.device = Device::Sim { latency: Latency::Fixed { us: 10_000.0 } };
+    let outcome = run(config(&profile, sampler(), Some(5_000)));
     assert_nothing_lost(&outcome);
     let silo = &outcome.snapshot.silos[0];
     assert_eq!((silo.workers.len(), silo.idle_mask), (64, u64::MAX));
