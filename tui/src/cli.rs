@@ -24,6 +24,7 @@ mod load;
 mod console_options;
 mod manual;
 mod metrics;
+mod noise;
 mod measurements;
 mod places;
 mod plan;
@@ -107,6 +108,7 @@ fn perform(args: Args) -> Result<u8, Refusal> {
         Some(Command::Profiles(args)) => profiles::profiles(&args, &user_paths),
         Some(Command::Plan(args)) => plan::plan(&args, &user_paths),
         Some(Command::Cores(args)) => cores::cores(&args),
+        Some(Command::Noise(args)) => noise::noise(&args),
         Some(Command::Arbiter(args)) => arbiter::arbiter(&args, &user_paths),
         Some(Command::Check(args)) => check::check(&args, &user_paths),
         Some(Command::Replay(args)) => replay::replay(&args, &user_paths),

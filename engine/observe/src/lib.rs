@@ -1,5 +1,4 @@
-//! The watchdog, which explains why a thread stalled, and the recorder of runs. Both read the
-//! board.
+//! The watchdog, which explains why a thread stalled, the account of what takes a core away, and the recorder of runs.
 //!
 //! A module imports only modules declared before it; the order below is the order to read in.
 #![warn(missing_docs, unreachable_pub)]
@@ -13,4 +12,5 @@ use pinwheel_host::host;
 #[path = "../../host/testing/trees.rs"]
 pub mod trees;
 pub mod stall;
+pub mod noise;
 pub mod record;

@@ -28,6 +28,8 @@ pub enum Command {
     Plan(super::plan::PlanArgs),
     /// Show who uses which core: engines, other programs' pinned threads, load
     Cores(super::cores::CoresArgs),
+    /// Measure what takes each core away, and attribute it: tasks, interrupts, hypervisor
+    Noise(super::noise::NoiseArgs),
     /// Load the ownership arbiter alone: all silos request the same pages
     Arbiter(super::arbiter::ArbiterArgs),
     /// Check this machine against the needs of hot threads, and sign the result

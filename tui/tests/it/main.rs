@@ -18,6 +18,7 @@ mod truncated_board;
 mod refusals;
 mod process_limits;
 mod no_observables;
+mod noise;
 mod profile_rates;
 mod runs;
 mod recordings;

@@ -47,6 +47,21 @@ impl Interrupts {
         (!cores.is_empty()).then_some(Interrupts { cores, sources })
     }
 
+    /// Reads `proc/softirqs` under `root`, which has the same form.
+    #[must_use]
+    pub fn read_soft(root: &Path) -> Option<Interrupts> {
+        Interrupts::parse(&read_text(&root.join("proc/softirqs"))?)
+    }
+
+    /// Each source's number or name, its words, and its count on `core`.
+    pub fn of_core(&self, core: u32) -> impl Iterator<Item = (&str, &str, u64)> {
+        let at = self.cores.iter().position(|&number| number == core);
+        self.sources.iter().map(move |source| {
+            let count = at.and_then(|at| source.counts.get(at).copied()).unwrap_or(0);
+            (source.id.as_str(), source.name.as_str(), count)
+        })
+    }
+
     pub(super) fn count(&self, id: &str, core: u32) -> u64 {
         let at = self.cores.iter().position(|&number| number == core);
         let source = self.sources.iter().find(|source| source.id == id);

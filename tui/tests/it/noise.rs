@@ -1,0 +1,34 @@
+//! `noise` on this machine: its JSON adds up, and a core that an engine has claimed is left out and named.
+
+use crate::attach::Headless;
+use crate::world::{World, engine, has_keys, lab_with, until};
+use std::process::Stdio;
+
+#[test]
+fn the_noise_of_each_free_core_adds_up_and_a_claimed_core_is_left_out() {
+    let _one = engine();
+    let world = World::new();
+    let cores = || {
+        let ran = world.run("noise --duration 200ms --json").exits(0);
+        let found = ran.json();
+        has_keys(&found, "cores utc_s");
+        for core in found["cores"].as_array().unwrap() {
+            has_keys(core, "attributed_share by core gap_ns gaps hidden longest_ns span_ns");
+            let gap_ns = core["gap_ns"].as_u64().unwrap();
+            let sum: u64 = core["by"].as_array().unwrap().iter().map(|share| share["ns"].as_u64().unwrap()).sum();
+            assert!(sum.abs_diff(gap_ns) <= gap_ns / 100 + 100, "{core}");
+            for share in core["by"].as_array().unwrap() {
+                has_keys(share, "count ns share what who");
+            }
+        }
+        (found["cores"].as_array().unwrap().len(), ran.err)
+    };
+    let (free, said) = cores();
+    assert!(free > 1 && said.is_empty(), "{said}");
+    world.put("p/claims.ron", lab_with(&[("spin: Lab", "spin: Shared")]));
+    let run = "run --profiles p --profile claims --logs logs --rate 1000 --duration 10m --headless";
+    let _run = Headless(world.command(run).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    until("a live engine", || world.run("ctl status").status == Some(0));
+    let (left, said) = cores();
+    assert!(left < free && said.contains("is left out: "), "{left} of {free}: {said}");
+}
