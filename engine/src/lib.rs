@@ -46,7 +46,9 @@ pub use pinwheel_code::{code, predecode};
 pub use pinwheel_edge::units;
 pub use pinwheel_graph::graph;
 pub use pinwheel_host::{host, plan};
-pub use pinwheel_observe::{noise, record, stall};
+#[cfg(target_os = "linux")]
+pub use pinwheel_observe::noise;
+pub use pinwheel_observe::{record, stall};
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, dead_code, reason = "harness; each crate that has it uses its part")]

@@ -12,5 +12,6 @@ use pinwheel_host::host;
 #[path = "../../host/testing/trees.rs"]
 pub mod trees;
 pub mod stall;
+#[cfg(target_os = "linux")]
 pub mod noise;
 pub mod record;

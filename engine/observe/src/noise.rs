@@ -2,7 +2,8 @@
 //!
 //! Owns one measuring thread for each core, which is joined before [`measure`] returns; the caller's thread reads the
 //! kernel's counters beside them, on a core that is not measured at that time. Never runs on a core that another engine
-//! has claimed: the caller claims the cores first. Bounds: [`GAPS_MAX`] gaps and [`SOURCES_MAX`] sources in a window.
+//! has claimed: the caller claims the cores first. Linux only. Bounds: [`GAPS_MAX`] gaps and [`SOURCES_MAX`] sources in
+//! a window.
 //!
 //! ```text
 //! gap above 5 µs ─┬─ overlaps a switch of the core             task: who, by record of each switch
@@ -17,12 +18,13 @@
 mod account;
 mod probe;
 
-use crate::clock::utc_now_s;
+use crate::clock::{Clock, Correlation, utc_now_s};
 use crate::files::read_lossy;
 use crate::host::check::Interrupts;
 use crate::stall::account::OtherThread;
 use crate::stall::procfs::{core_times, schedstat};
 use crate::stall::switches::Switches;
+use crate::units::Ticks;
 pub use account::Share;
 use account::{Account, Window};
 use probe::{Gap, Probe};
@@ -121,19 +123,19 @@ impl Noise {
     }
 }
 
-/// Measures `cores` for `span`, each while the caller's thread reads from another of `allowed`.
+/// Measures `cores` for `span`, each while the caller's thread reads from another of `allowed`, on which it then stays.
 ///
 /// # Errors
 /// If the system refuses a thread or a core.
 pub fn measure(cores: &[u32], allowed: &[u32], span: Duration) -> io::Result<Noise> {
-    let utc_s = utc_now_s();
+    let (utc_s, clock) = (utc_now_s(), Clock::machine());
     let mut found = Vec::new();
     // The core of the reading thread is measured in a second pass, from another one.
     let reader = allowed.iter().copied().find(|core| !cores.contains(core)).or_else(|| allowed.first().copied());
     let (last, first): (Vec<u32>, Vec<u32>) = cores.iter().partition(|core| Some(**core) == reader);
     for (measured, reader) in [(first, reader), (last, allowed.iter().copied().find(|core| Some(*core) != reader))] {
         if !measured.is_empty() {
-            found.extend(pass(&measured, reader, span)?);
+            found.extend(pass(&measured, reader, span, &clock)?);
         }
     }
     found.sort_by_key(|core| core.core);
@@ -146,8 +148,8 @@ struct Measured {
     account: Account,
     /// The last window, which may still get a gap.
     before: Window,
-    /// When the counters were read, by the monotonic clock.
-    read_at_ns: u64,
+    /// When the counters were read.
+    read_at: Ticks,
     counters: Counters,
     /// Gaps that ended in this window.
     gaps: Vec<Gap>,
@@ -165,8 +167,8 @@ struct Counters {
     steal: u64,
 }
 
-fn pass(cores: &[u32], reader: Option<u32>, span: Duration) -> io::Result<Vec<CoreNoise>> {
-    let probes: Vec<Probe> = cores.iter().map(|core| Probe::start(*core, span)).collect::<io::Result<_>>()?;
+fn pass(cores: &[u32], reader: Option<u32>, span: Duration, clock: &Clock) -> io::Result<Vec<CoreNoise>> {
+    let probes: Vec<Probe> = cores.iter().map(|core| Probe::start(*core, span, clock)).collect::<io::Result<_>>()?;
     // Without another core the reader shares the measured one, and is named among its noise.
     if let Some(reader) = reader {
         crate::host::pin::confine_current_thread(&[reader]).map_err(io::Error::other)?;
@@ -191,7 +193,7 @@ fn pass(cores: &[u32], reader: Option<u32>, span: Duration) -> io::Result<Vec<Co
             probe,
             account: Account::default(),
             before: Window::default(),
-            read_at_ns: probe::now_ns(),
+            read_at: clock.ticks(),
             gaps: Vec::new(),
             by: Vec::new(),
             is_recorded: false,
@@ -204,7 +206,7 @@ fn pass(cores: &[u32], reader: Option<u32>, span: Duration) -> io::Result<Vec<Co
         switches.learn_names();
         for (index, measured) in all.iter_mut().enumerate() {
             switches.drain(index);
-            measured.step(&switches, index);
+            measured.step(&switches, index, clock);
         }
         if is_over {
             break;
@@ -220,19 +222,21 @@ fn pause() {
 
 impl Measured {
     /// Takes the gaps of the window that ends now, and what the kernel has counted in it.
-    fn step(&mut self, switches: &Switches, index: usize) {
+    fn step(&mut self, switches: &Switches, index: usize, clock: &Clock) {
         let now = Counters::read(self.probe.core, self.probe.tid);
-        let read_at_ns = probe::now_ns();
+        let here = Correlation::take(clock);
+        // Switches are recorded by the monotonic clock.
+        let at_ns = |at: Ticks| here.monotonic.0.saturating_sub(clock.rate().nanos(here.ticks.since(at)).0);
         self.gaps.clear();
         self.probe.take(&mut self.gaps);
         let mut window = Window::default();
         for gap in &self.gaps {
-            let lost_ns = gap.end_ns - gap.start_ns;
+            let lost_ns = clock.rate().nanos(gap.end.since(gap.start)).0;
             self.found.gaps += 1;
             self.found.gap_ns += lost_ns;
             self.found.longest_ns = self.found.longest_ns.max(lost_ns);
             let mut task_ns = 0;
-            if let Some(switched) = switches.between(index, gap.start_ns, gap.end_ns) {
+            if let Some(switched) = switches.between(index, at_ns(gap.start), at_ns(gap.end)) {
                 self.is_recorded |= switched.is_of_core;
                 for (pid, tid, ns) in switched.by {
                     task_ns += ns;
@@ -243,7 +247,7 @@ impl Measured {
                 }
             }
             // An interrupt is counted when it begins, and the gap is known when it ends.
-            let own = if gap.start_ns < self.read_at_ns { &mut self.before } else { &mut window };
+            let own = if gap.start < self.read_at { &mut self.before } else { &mut window };
             own.rest_ns += lost_ns - task_ns.min(lost_ns);
         }
         if !self.is_recorded {
@@ -258,7 +262,7 @@ impl Measured {
         }
         self.account.steal_ns += now.steal.saturating_sub(self.counters.steal) * TICK_NS;
         self.account.add(std::mem::replace(&mut self.before, window));
-        (self.counters, self.read_at_ns) = (now, read_at_ns);
+        (self.counters, self.read_at) = (now, here.ticks);
     }
 
     /// The shares of the core.
@@ -317,7 +321,6 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    #[cfg(target_os = "linux")]
     fn a_thread_that_works_on_the_core_is_the_task_that_takes_it_and_all_shares_are_the_gaps() {
         let allowed = allowed_cores().unwrap();
         let core = *allowed.last().unwrap();

@@ -4,9 +4,10 @@
 //! kept in the thread until the reader has made some, so none is lost, and neither is its time.
 
 use super::{GAP_NS, GAPS_MAX};
+use crate::clock::Clock;
 use crate::host::pin;
+use crate::units::{Nanos, Ticks};
 use pinwheel_edge::ring::spsc::{Consumer, Producer, channel};
-use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,11 +15,11 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A time between two reads of the monotonic clock, nanoseconds.
+/// A time between two reads of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gap {
-    pub(super) start_ns: u64,
-    pub(super) end_ns: u64,
+    pub(super) start: Ticks,
+    pub(super) end: Ticks,
 }
 
 /// A measuring thread.
@@ -32,11 +33,11 @@ pub(super) struct Probe {
 
 impl Probe {
     /// Starts the thread on its core; it waits for [`Probe::go`].
-    pub(super) fn start(core: u32, span: Duration) -> io::Result<Probe> {
+    pub(super) fn start(core: u32, span: Duration, clock: &Clock) -> io::Result<Probe> {
         let (producer, gaps) = channel(GAPS_MAX);
         let go = Arc::new(AtomicBool::new(false));
         let (ready, is_ready) = mpsc::channel();
-        let begins = Arc::clone(&go);
+        let (begins, clock) = (Arc::clone(&go), clock.clone());
         let builder = std::thread::Builder::new().name(format!("noise-{core}"));
         #[expect(clippy::disallowed_methods, reason = "a cold command: no engine runs in this process")]
         let thread = builder.spawn(move || {
@@ -44,7 +45,7 @@ impl Probe {
             let is_pinned = pinned.is_ok();
             // The reader waits for this word, and takes no other.
             let _gone = ready.send(pinned.map(|()| pin::thread_id()));
-            if is_pinned { spin(&begins, span, producer) } else { 0 }
+            if is_pinned { spin(&begins, span, &clock, producer) } else { 0 }
         })?;
         let tid = is_ready.recv().map_err(io::Error::other)?.map_err(io::Error::other)?;
         Ok(Probe { core, tid, gaps, go, thread })
@@ -71,31 +72,26 @@ impl Probe {
     }
 }
 
-/// The monotonic clock, by the kernel's page in this process: no system call.
-pub(super) fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
-}
-
-fn spin(go: &AtomicBool, span: Duration, mut gaps: Producer<Gap>) -> u64 {
+fn spin(go: &AtomicBool, span: Duration, clock: &Clock, mut gaps: Producer<Gap>) -> u64 {
     while !go.load(Ordering::Relaxed) {
         std::hint::spin_loop();
     }
-    let start = now_ns();
-    let end = start + u64::try_from(span.as_nanos()).unwrap_or(u64::MAX - start);
+    let rate = clock.rate();
+    let span = rate.ticks(Nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)));
+    let start = clock.ticks();
     let mut last = start;
-    while last < end {
-        let now = now_ns();
-        if now - last > GAP_NS {
-            let gap = Gap { start_ns: last, end_ns: now };
+    while last.since(start) < span {
+        let now = clock.ticks();
+        if rate.nanos(now.since(last)).0 > GAP_NS {
+            let gap = Gap { start: last, end: now };
             while gaps.push(gap).is_err() {
                 std::hint::spin_loop();
             }
             // What it waited for room is no gap.
-            last = now_ns();
+            last = clock.ticks();
         } else {
             last = now;
         }
     }
-    last - start
+    rate.nanos(last.since(start)).0
 }
