@@ -21,6 +21,7 @@ mod probe;
 use crate::clock::{Clock, Correlation, utc_now_s};
 use crate::files::read_lossy;
 use crate::host::check::Interrupts;
+pub use crate::host::check::probe::GAP_NS;
 use crate::stall::account::OtherThread;
 use crate::stall::procfs::{core_times, schedstat};
 use crate::stall::switches::Switches;
@@ -33,8 +34,6 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// A gap is a longer time than this between two reads of the clock, nanoseconds.
-pub const GAP_NS: u64 = 5_000;
 /// Time between two readings of the kernel's counters.
 const WINDOW: Duration = Duration::from_millis(1);
 /// Most gaps of a core that wait to be read.

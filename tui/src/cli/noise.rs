@@ -14,16 +14,27 @@ use pinwheel_engine::noise::{CoreNoise, GAP_NS, Kind, Noise, Share, measure};
 use std::fmt::Write;
 use std::time::Duration;
 
+/// Longest measurement: what was counted in each millisecond is kept until its end.
+const SPAN_MAX: Duration = Duration::from_secs(600);
 /// Shares listed for a core.
 const LISTED_MAX: usize = 8;
 
 #[derive(Debug, ClapArgs)]
 pub struct NoiseArgs {
-    /// How long each core is measured
-    #[arg(long, value_name = "D", value_parser = duration, default_value = "5s", allow_hyphen_values = true)]
+    /// How long each core is measured, at most 10m
+    #[arg(long, value_name = "D", value_parser = span, default_value = "5s", allow_hyphen_values = true)]
     pub duration: Duration,
     #[command(flatten)]
     pub print: Print,
+}
+
+fn span(text: &str) -> Result<Duration, String> {
+    let span = duration(text)?;
+    if span > SPAN_MAX {
+        Err(format!("found {text}, expected at most 10m; measure again for longer"))
+    } else {
+        Ok(span)
+    }
 }
 
 pub fn noise(args: &NoiseArgs) -> Result<u8, Refusal> {
