@@ -7,7 +7,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-/// Lets its user in, restores the terminal's modes as ssh does, and runs the last word by a shell. While there is a file `cut` it says that the link is lost.
+/// Lets its user in, restores the terminal's modes as ssh does, and runs the last word by a shell.
+/// While there is a file `cut` it says that the link is lost.
 const SSH: &str = r#"#!/bin/sh
 for line; do :; done
 old=$(stty -g 2>/dev/null)

@@ -190,27 +190,19 @@ extern "C" fn copy(_signal: i32, _info: *mut libc::siginfo_t, context: *mut libc
 ///
 /// # Safety
 /// `from` is mapped, readable and aligned.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 unsafe fn stack_word(from: *const u64) -> u64 {
     let word;
     // SAFETY: by this function's contract; the instruction only reads.
+    #[cfg(target_arch = "x86_64")]
     unsafe {
-        std::arch::asm!("mov {}, qword ptr [{}]", out(reg) word, in(reg) from, options(nostack, readonly, preserves_flags))
-    };
-    word
-}
-
-/// As for x86-64.
-///
-/// # Safety
-/// `from` is mapped, readable and aligned.
-#[cfg(target_arch = "aarch64")]
-unsafe fn stack_word(from: *const u64) -> u64 {
-    let word;
-    // SAFETY: by this function's contract; the instruction only reads.
+        std::arch::asm!("mov {}, qword ptr [{}]", out(reg) word, in(reg) from, options(nostack, readonly, preserves_flags));
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
     unsafe {
-        std::arch::asm!("ldr {}, [{}]", out(reg) word, in(reg) from, options(nostack, readonly, preserves_flags))
-    };
+        std::arch::asm!("ldr {}, [{}]", out(reg) word, in(reg) from, options(nostack, readonly, preserves_flags));
+    }
     word
 }
 
