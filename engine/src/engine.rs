@@ -19,6 +19,7 @@ mod blackbox;
 mod cold;
 pub mod command;
 mod control;
+mod core_claims;
 mod cores;
 mod yield_policy;
 mod devices;

@@ -31,6 +31,7 @@ mod utc;
 #[allow(dead_code, reason = "each crate that has it uses its part")]
 #[path = "../testing/trees.rs"]
 pub(crate) mod trees;
+pub mod usable;
 pub mod usage;
 
 use std::path::Path;

@@ -22,8 +22,8 @@ pub mod account;
 pub mod alarm_table;
 pub mod observe;
 pub mod procfs;
+mod core_availability;
 mod notify;
-mod offline;
 #[expect(unsafe_code, reason = "holds a thread of another process by ptrace")]
 pub mod ptrace;
 pub mod outside;

@@ -8,9 +8,10 @@
 //! steps.
 
 use super::blackbox::{Blackbox, Recording};
-use super::cold::{self, Reader as StreamReader};
+use super::cold::{self, ColdThreads, Reader as StreamReader};
 use super::command::Executor;
 use super::control::{ColdSide, Control, End};
+use super::core_claims::CoreClaims;
 use super::devices::Devices;
 use super::drift::DriftWatch;
 use super::logger::{ENTRIES_MAX, LANE, LogEntry, Logger};
@@ -89,18 +90,18 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let disk = config.environment.as_ref().map(|keep| keep.directory.clone());
     let report = environment::look(&mut config, &host, &placed, &clock)?;
     let cores::Placed { plan, claims, notes } = placed;
+    let cold_threads = ColdThreads::new(&plan.cold_cores);
+    let claims = claims.map(|claims| Arc::new(CoreClaims::new(claims, &plan, &host, &board::directory())));
     let Devices { contexts, name: device_name, notes: device_notes } = devices;
     limits::check(&plan, Board::bytes_of(shape(&config.profile, &plan)) as u64)?;
     let mut notes: Vec<String> = config.notes.iter().cloned().chain(device_notes).chain(notes).collect();
     let common = common(&config.profile, &plan, decoding, &clock, &mut notes)?;
     common.decoders.confine_plugins(&plan.cold_cores);
-    if common.decoders.in_force().has_trusted_plugin() {
-        notes.push(TRUSTED_PLUGIN.to_owned());
-    }
+    notes.extend(common.decoders.in_force().has_trusted_plugin().then(|| TRUSTED_PLUGIN.to_owned()));
     let Common { board, settings, moves, .. } = common.clone();
     let shadow = config.profile.shadow.as_ref().map(|shadow| ReadyShadow::of(shadow, &common.decoders)).transpose()?;
     let LaidOut { mut silos, fills, supervisor } = lay_out(&config, &plan, contexts, &device_name, &common)?;
-    let (shadow, shadow_ended) = begin_shadow(shadow, &config, &plan, &mut silos, &common)?;
+    let (shadow, shadow_ended) = begin_shadow(shadow, &config, (&plan, &cold_threads), &mut silos, &common)?;
     let (wall, silo_commands) = (Wall::new(&clock, &board), Arc::clone(supervisor.commands()));
     let orders = SharedOrders::new(&config.profile_name, &config.profile, &plan, &clock);
     header::write_threads(&board, &plan, &orders.lock());
@@ -110,33 +111,34 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     provoke(&mut silos, config.drill_command.as_ref());
     let (stop, requests) = (cold::Stop::new(), Arc::new(Requests::default()));
     let executor = Executor { steering: steering.clone(), requests: Arc::clone(&requests), silo_commands, moves };
-    let actions = AlarmActions::new(executor.clone(), Arc::clone(&board), clock.clone());
+    let actions = AlarmActions::new(executor.clone(), &shared, claims.clone(), cold_threads.clone());
     let mut starting = Starting::new(&stop, &shared);
-    let watchdog = watchdog::spawn(&config.profile, actions, (disk, plan.cold_cores.clone()), &mut notes);
+    let watchdog = watchdog::spawn(&config.profile, actions, disk, &mut notes);
     starting.watchdog = watchdog.map_err(no_room("watchdog", &plan))?;
     let (logs, logger) = wire_log(config.events.take(), &plan, &shared, &mut notes);
     let hot = spawn_threads(&mut starting.threads, &plan, &mut silos, &orders.lock(), logs, &shared)?;
     notes.extend(wait_built(&hot.reports, starting.threads.len())?);
-    let remote = reach(config.run_dir.as_deref(), &plan, &shared, &executor, &stop, &mut notes);
+    let remote = reach(config.run_dir.as_deref(), &cold_threads, &shared, &executor, &stop, &mut notes);
     header::write_notes(&board, &notes);
     board.publish();
-    let sink = config.sink.take().map(|sink| tap(sink, &mut silos, order(&config), &common.decoders, &stop));
+    let sink =
+        config.sink.take().map(|sink| tap(&cold_threads, sink, &mut silos, order(&config), &common.decoders, &stop));
     let sink = sink.transpose().map_err(no_room("answers", &plan))?;
-    let logging = logger.map(|(logger, log)| Ok((logger.spawn(stop.clone())?, log)));
+    let logging = logger.map(|(logger, log)| Ok((logger.spawn(&cold_threads, stop.clone())?, log)));
     let (events, log) = logging.transpose().map_err(no_room("events", &plan))?.unzip();
-    let recording = record(&config, &plan, &shared, log.as_ref(), &stop);
+    let recording = record(&config, &cold_threads, &shared, log.as_ref(), &stop);
     let recording = recording.transpose().map_err(no_room("recorder", &plan))?;
     let (recorder, recent_recording) = recording.map(|recording| (recording.ended, recording.recent_recording)).unzip();
     let reader = StreamReader::new(order(&config), config.input, fills);
-    let input_error = reader.map(|reader| cold::spawn_reader(reader, stop.clone()));
+    let input_error = reader.map(|reader| cold::spawn_reader(&cold_threads, reader, stop.clone()));
     let input_error = input_error.transpose().map_err(no_room("reader", &plan))?;
-    let watch = watch_drift(&mut silos, &plan, &shared, &common, config.run_dir.clone());
+    let watch = watch_drift(&mut silos, &cold_threads, &shared, &common, config.run_dir.clone());
     let counted = watch.map(|watch| watch.spawn(stop.clone()));
     let counted = counted.transpose().map_err(no_room("drift", &plan))?;
-    let environment = report.map(|report| environment::spawn(report, &shared, plan.cold_cores.clone()));
+    let environment = report.map(|report| environment::spawn(report, &shared, &cold_threads));
     let environment = environment.transpose().map_err(no_room("environment", &plan))?;
-    let neighbours = watch_neighbours(orders, &plan, &shared).map_err(no_room("neighbours", &plan))?;
-    let placing = directing(&config.profile, &silos, &common, &plan).spawn();
+    let neighbours = watch_neighbours(orders, &plan, &cold_threads, &shared).map_err(no_room("neighbours", &plan))?;
+    let placing = directing(&config.profile, &silos, &common, &cold_threads).spawn();
     let placing = placing.map_err(no_room("placement", &plan))?;
     let (threads, watchdog) = starting.end();
     let (watchdog, to_watchdog) = watchdog.unzip();
@@ -172,7 +174,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     };
     // If this thread is refused, no thread is left to advance the phases: Shutdown ends the hot
     // threads.
-    let control = control.spawn(cold, plan.cold_cores.clone()).map_err(no_room("control", &plan));
+    let control = control.spawn(cold, &cold_threads).map_err(no_room("control", &plan));
     let control = control.inspect_err(|_| {
         phase.advance(Phase::Shutdown);
     })?;
@@ -250,7 +252,7 @@ fn supervisor(profile: &Profile, plan: &Plan, notifiers: Vec<SiloNotifiers>, com
 }
 
 /// The placement thread's parts for these silos.
-fn directing(profile: &Profile, silos: &[Silo], common: &Common, plan: &Plan) -> Directing {
+fn directing(profile: &Profile, silos: &[Silo], common: &Common, cold_threads: &ColdThreads) -> Directing {
     Directing {
         board: Arc::clone(&common.board),
         clock: common.clock.clone(),
@@ -259,7 +261,7 @@ fn directing(profile: &Profile, silos: &[Silo], common: &Common, plan: &Plan) ->
         mover: mover(Arc::clone(&common.moves)),
         moves: Arc::clone(&common.moves),
         settings: Arc::clone(&common.settings),
-        cold_cores: plan.cold_cores.clone(),
+        threads: cold_threads.clone(),
     }
 }
 
@@ -304,42 +306,47 @@ fn steering(
 /// Starts the flight recorder of a run, unless the profile has diagnostics off.
 fn record(
     config: &Config,
-    plan: &Plan,
+    cold_threads: &ColdThreads,
     shared: &Shared,
     log: Option<&SyncSender<LogEntry>>,
     stop: &cold::Stop,
 ) -> Option<io::Result<Recording>> {
     let run = config.run_dir.clone().filter(|_| config.profile.diagnostics == Diagnostics::On)?;
-    let (board, clock, cold_cores) = (Arc::clone(&shared.board), shared.clock.clone(), plan.cold_cores.clone());
+    let (board, clock, threads) = (Arc::clone(&shared.board), shared.clock.clone(), cold_threads.clone());
     let kept = config.profile.recorder;
-    Some(Blackbox { board, clock, run, kept, cold_cores, entries: log.cloned() }.spawn(stop.clone()))
+    Some(Blackbox { board, clock, run, kept, threads, entries: log.cloned() }.spawn(stop.clone()))
 }
 
 /// Starts the thread that watches for competitors on the hot cores.
-fn watch_neighbours(orders: SharedOrders, plan: &Plan, shared: &Shared) -> io::Result<Option<Watching>> {
-    let (cores, cold_cores) = (plan.threads.iter().map(|planned| planned.core).collect(), plan.cold_cores.clone());
-    Watch { board: Arc::clone(&shared.board), clock: shared.clock.clone(), orders, cores, cold_cores }.spawn()
+fn watch_neighbours(
+    orders: SharedOrders,
+    plan: &Plan,
+    cold_threads: &ColdThreads,
+    shared: &Shared,
+) -> io::Result<Option<Watching>> {
+    let (cores, threads) = (plan.threads.iter().map(|planned| planned.core).collect(), cold_threads.clone());
+    Watch { board: Arc::clone(&shared.board), clock: shared.clock.clone(), orders, cores, threads }.spawn()
 }
 
 /// The watch for errors whose frequency drifts, if the profile asks for it.
 fn watch_drift(
     silos: &mut [Silo],
-    plan: &Plan,
+    cold_threads: &ColdThreads,
     shared: &Shared,
     common: &Common,
     directory: Option<PathBuf>,
 ) -> Option<DriftWatch> {
     let samples: Vec<SampleReader> = silos.iter_mut().filter_map(|silo| silo.samples.take()).collect();
     let (board, clock, decoders) = (Arc::clone(&shared.board), shared.clock.clone(), common.decoders.clone());
-    let cold_cores = plan.cold_cores.clone();
-    (!samples.is_empty()).then(|| DriftWatch { board, clock, decoders, samples, cold_cores, directory })
+    let threads = cold_threads.clone();
+    (!samples.is_empty()).then(|| DriftWatch { board, clock, decoders, samples, threads, directory })
 }
 
 /// Starts the thread of the shadow, and the shadow of the profile, if there is one.
 fn begin_shadow(
     shadow: Option<ReadyShadow>,
     config: &Config,
-    plan: &Plan,
+    (plan, cold_threads): (&Plan, &ColdThreads),
     silos: &mut [Silo],
     common: &Common,
 ) -> Result<(ShadowControl, Receiver<()>), StartError> {
@@ -350,7 +357,7 @@ fn begin_shadow(
         decoders: common.decoders.clone(),
         samples: silos.iter_mut().filter_map(|silo| silo.answered.take()).collect(),
         kept: config.run_dir.as_ref().map(|directory| Disagreements::new(directory, detectors)),
-        cold_cores: plan.cold_cores.clone(),
+        threads: cold_threads.clone(),
     };
     let (control, ended) = parts.spawn().map_err(no_room("shadow", plan))?;
     if shadow.is_some() {
@@ -363,14 +370,14 @@ fn begin_shadow(
 /// Opens the control socket of a run; a failure becomes a note.
 fn reach(
     run_dir: Option<&Path>,
-    plan: &Plan,
+    cold_threads: &ColdThreads,
     shared: &Shared,
     executor: &Executor,
     stop: &cold::Stop,
     notes: &mut Vec<String>,
 ) -> Option<remote::Running> {
-    let (executor, cold_cores) = (executor.clone(), plan.cold_cores.clone());
-    let reached = remote::spawn(run_dir?, &shared.board, &shared.clock, executor, cold_cores, stop.clone());
+    let executor = executor.clone();
+    let reached = remote::spawn(run_dir?, &shared.board, &shared.clock, executor, cold_threads, stop.clone());
     reached.map_err(|error| notes.push(error)).ok()
 }
 
@@ -423,6 +430,7 @@ fn order(config: &Config) -> InputOrder {
 
 /// Starts the thread of the answer sink.
 fn tap(
+    cold_threads: &ColdThreads,
     sink: AnswerSink,
     silos: &mut [Silo],
     order: InputOrder,
@@ -430,7 +438,7 @@ fn tap(
     stop: &cold::Stop,
 ) -> io::Result<Receiver<Result<(), String>>> {
     let taps = silos.iter_mut().flat_map(|silo| silo.answers.drain(..)).collect();
-    cold::spawn_sink(sink, taps, order, decoders.clone(), stop.clone())
+    cold::spawn_sink(cold_threads, sink, taps, order, decoders.clone(), stop.clone())
 }
 
 fn on_allocation(config: &Config) -> OnAllocation {

@@ -3,7 +3,7 @@
 //! Runs on the cold cores, within the recorder's bounds. Only the end of a run waits for it, for a
 //! limited time: a disk that hangs delays no other thread.
 
-use super::cold::{self, Stop};
+use super::cold::{self, ColdThreads, Stop};
 use super::logger::LogEntry;
 use crate::board::Board;
 use crate::clock::Clock;
@@ -23,7 +23,7 @@ pub(super) struct Blackbox {
     /// The run's directory.
     pub(super) run: PathBuf,
     pub(super) kept: KeptRuns,
-    pub(super) cold_cores: Vec<u32>,
+    pub(super) threads: ColdThreads,
     pub(super) entries: Option<SyncSender<LogEntry>>,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Recording {
 impl Blackbox {
     /// Starts the threads of the recorder and of the retention of runs.
     pub(super) fn spawn(self, stop: Stop) -> io::Result<Recording> {
-        let Blackbox { board, clock, run, kept, cold_cores, entries } = self;
+        let Blackbox { board, clock, run, kept, threads, entries } = self;
         let (sender, ended) = channel();
         // Absolute, because viewers may run in another working directory.
         let named = std::path::absolute(&run).unwrap_or_else(|_| run.clone());
@@ -47,10 +47,8 @@ impl Blackbox {
         let log = EventLog { clock, entries };
         let retention_log = log.clone();
         // A separate thread, because removing gigabytes takes a while.
-        cold::spawn("retention", move || retention_log.remove_old_runs(&run, kept))?;
-        cold::spawn("recorder", move || {
-            // Keeps off the hot cores; if the system refuses, the scheduler decides.
-            let _ = crate::host::pin::confine_current_thread(&cold_cores);
+        threads.spawn("retention", move || retention_log.remove_old_runs(&run, kept))?;
+        threads.spawn("recorder", move || {
             while !stop.is_stopped() {
                 recorder.step();
                 log.record_error(recorder.take_error());

@@ -1,6 +1,8 @@
-//! Cold threads for input and output: the sink of answers and the reader of a stream.
+//! Cold threads: how they are started, and those for input and output, the sink of answers and the
+//! reader of a stream.
 //!
-//! Own files and pipes, so that no hot thread does. Each sleeps briefly while its ring has no work.
+//! Each runs on the cores that the plan leaves to cold threads. Sink and reader own files and pipes,
+//! so that no hot thread does. Each sleeps briefly while its ring has no work.
 //! Bounds: those of the rings. A sink whose reader stops reading blocks the engine, and is not
 //! joined at the end of a drain; a reader blocked in its input stays until the process ends.
 
@@ -8,13 +10,16 @@ use super::{Input, ReadShot};
 use crate::decode::changes::DecoderChanges;
 use crate::feed::order::InputOrder;
 use crate::feed::stage::{Ending, StageFill};
+use crate::host::pin;
 use crate::pipe::{Answer, home};
 use crate::record::{AnswerRecord, AnswerSink};
 use pinwheel_edge::ring::{BATCH, broadcast};
 use std::io;
-use std::sync::Arc;
+#[expect(clippy::disallowed_types, reason = "cold: shared by the engine's holder and its cold threads")]
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -45,21 +50,79 @@ pub(super) fn sleep(span: Duration) {
     std::thread::sleep(span);
 }
 
-/// Starts a cold thread.
-///
-/// # Errors
-/// If the system refuses another thread.
-#[expect(clippy::disallowed_methods, reason = "the engine's cold side starts its threads here")]
-pub(super) fn spawn<T: Send + 'static>(
-    name: &str,
-    body: impl FnOnce() -> T + Send + 'static,
-) -> io::Result<JoinHandle<T>> {
-    std::thread::Builder::new().name(name.to_string()).spawn(body)
+/// Starts the engine's cold threads, on the cores planned for them.
+#[derive(Clone, Debug)]
+pub(super) struct ColdThreads(Arc<Confined>);
+
+#[derive(Debug)]
+struct Confined {
+    cores: Vec<u32>,
+    /// The system's numbers of those that run.
+    #[expect(clippy::disallowed_types, reason = "cold: shared by the engine's holder and its cold threads")]
+    tids: Mutex<Vec<u32>>,
+}
+
+/// A cold thread that runs; dropping it forgets the thread.
+struct Entered {
+    threads: ColdThreads,
+    tid: u32,
+}
+
+impl ColdThreads {
+    pub(super) fn new(cores: &[u32]) -> ColdThreads {
+        ColdThreads(Arc::new(Confined { cores: cores.to_vec(), tids: Default::default() }))
+    }
+
+    /// Starts a cold thread.
+    ///
+    /// # Errors
+    /// If the system refuses another thread.
+    #[expect(clippy::disallowed_methods, reason = "the engine's cold side starts its threads here")]
+    pub(super) fn spawn<T: Send + 'static>(
+        &self,
+        name: &str,
+        body: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<JoinHandle<T>> {
+        let threads = self.clone();
+        std::thread::Builder::new().name(name.to_string()).spawn(move || {
+            let _entered = threads.enter();
+            body()
+        })
+    }
+
+    /// Confines the running threads to their cores once more: the kernel lets them run on others
+    /// after one of these was lost.
+    pub(super) fn confine_again(&self) {
+        for tid in self.tids().iter() {
+            // If the system refuses, the scheduler decides.
+            let _ = pin::confine_thread(*tid, &self.0.cores);
+        }
+    }
+
+    /// Keeps the calling thread off the hot cores; if the system refuses, the scheduler decides.
+    fn enter(self) -> Entered {
+        let _ = pin::confine_current_thread(&self.0.cores);
+        let tid = pin::thread_id();
+        self.tids().push(tid);
+        Entered { threads: self, tid }
+    }
+
+    /// No code panics while it holds the lock.
+    fn tids(&self) -> MutexGuard<'_, Vec<u32>> {
+        self.0.tids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.threads.tids().retain(|tid| *tid != self.tid);
+    }
 }
 
 /// Starts the sink's thread, which takes answers from every silo's ring. The receiver yields its
 /// result.
 pub(super) fn spawn_sink(
+    threads: &ColdThreads,
     mut sink: AnswerSink,
     mut taps: Vec<broadcast::Reader<Answer>>,
     order: InputOrder,
@@ -69,7 +132,7 @@ pub(super) fn spawn_sink(
     let (sender, receiver) = channel();
     // Hashes of the models by number, as far as answers have come by them.
     let mut hashes = Vec::new();
-    spawn("answers", move || {
+    threads.spawn("answers", move || {
         loop {
             // The flag is read first: answers pushed before it was raised are then taken below.
             let stopped = stop.is_stopped();
@@ -158,9 +221,9 @@ impl Reader {
 }
 
 /// Starts the reader's thread. The receiver yields its error, if any.
-pub(super) fn spawn_reader(reader: Reader, stop: Stop) -> io::Result<Receiver<Option<String>>> {
+pub(super) fn spawn_reader(threads: &ColdThreads, reader: Reader, stop: Stop) -> io::Result<Receiver<Option<String>>> {
     let (sender, receiver) = channel();
-    spawn("reader", move || {
+    threads.spawn("reader", move || {
         let _ = sender.send(reader.run(&stop));
     })?;
     Ok(receiver)

@@ -5,7 +5,8 @@
 //! constants; a drain has the profile's grace. Reports a thread that does not end, and does not
 //! join it.
 
-use super::cold::{self, Stop};
+use super::cold::{self, ColdThreads, Stop};
+use super::core_claims::CoreClaims;
 use super::detections::StreamCounts;
 use super::neighbours::Watching;
 use super::placement_thread::Placing;
@@ -19,7 +20,6 @@ use super::wire::GOES_ON;
 use super::{EndedBy, EnvironmentResult, Outcome, Requests, header};
 use crate::board::{self, Board};
 use crate::graph::Event;
-use crate::host::claims::Claims;
 use crate::hot::{self, Settings, Shared, ThreadReport, WARM_STREAM, Warming};
 use crate::profile::Rate;
 use crate::roles::ThreadState;
@@ -88,7 +88,7 @@ pub(super) struct Control {
     pub(super) end: End,
     pub(super) wall: Wall,
     /// Claims on the hot cores, held until the threads have ended.
-    pub(super) claims: Option<Claims>,
+    pub(super) claims: Option<Arc<CoreClaims>>,
     /// Whether other processes send the shots, at their own rate.
     pub(super) is_live: bool,
     /// By thread: whether the location of its first allocation is known.
@@ -96,10 +96,8 @@ pub(super) struct Control {
 }
 
 impl Control {
-    pub(super) fn spawn(mut self, cold: ColdSide, cold_cores: Vec<u32>) -> io::Result<JoinHandle<Outcome>> {
-        cold::spawn("control", move || {
-            // Keeps off the hot cores; if the system refuses, the scheduler decides.
-            let _ = crate::host::pin::confine_current_thread(&cold_cores);
+    pub(super) fn spawn(mut self, cold: ColdSide, threads: &ColdThreads) -> io::Result<JoinHandle<Outcome>> {
+        threads.spawn("control", move || {
             let ended = self.warm_up();
             let live_from = self.now();
             let ended_by = ended.unwrap_or_else(|| {

@@ -6,7 +6,7 @@
 //! shots a second and silo; a stream's counts, which it writes to the run's directory at most once in
 //! [`KEEP`], so that a model can be fitted to a run that goes on.
 
-use super::cold::{self, Stop};
+use super::cold::{self, ColdThreads, Stop};
 use super::detections::{StreamCounts, detection_files};
 use crate::board::{self, Board};
 use crate::clock::Clock;
@@ -14,7 +14,6 @@ use crate::code::Model;
 use crate::code::drift::{BLOCK, Drift, Drifted, SHOTS_MAX};
 use crate::decode::changes::DecoderChanges;
 use crate::decode::prepared::{Models, NumberedModel};
-use crate::host::pin;
 use crate::pipe::samples::SampleReader;
 use crate::record::write_file;
 use crate::units::{Nanos, Ticks};
@@ -37,7 +36,7 @@ pub(super) struct DriftWatch {
     pub(super) clock: Clock,
     pub(super) decoders: DecoderChanges,
     pub(super) samples: Vec<SampleReader>,
-    pub(super) cold_cores: Vec<u32>,
+    pub(super) threads: ColdThreads,
     /// The run's directory.
     pub(super) directory: Option<PathBuf>,
 }
@@ -60,9 +59,8 @@ impl DriftWatch {
     /// yields what it counted.
     pub(super) fn spawn(self, stop: Stop) -> io::Result<Receiver<Vec<StreamCounts>>> {
         let (sender, receiver) = channel();
-        cold::spawn("drift", move || {
-            // Keeps off the hot cores; if the system refuses, the scheduler decides.
-            let _ = pin::confine_current_thread(&self.cold_cores);
+        let threads = self.threads.clone();
+        threads.spawn("drift", move || {
             let _ = sender.send(self.run(&stop));
         })?;
         Ok(receiver)

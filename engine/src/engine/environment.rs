@@ -11,7 +11,8 @@
 //! and hardly during the probe's 50 ms on an idle machine. A strict start is therefore decided by
 //! the other rows; this row is only reported.
 
-use super::{Config, StartError, cold, cores::Placed};
+use super::cold::{self, ColdThreads};
+use super::{Config, StartError, cores::Placed};
 use crate::clock::{Clock, CounterError};
 use crate::host::HostFacts;
 use crate::host::check::probe::START_SPAN;
@@ -119,13 +120,11 @@ fn refuse(rows: &[Row]) -> Result<(), StartError> {
 pub(super) fn spawn(
     mut report: Unfinished,
     shared: &Shared,
-    cold_cores: Vec<u32>,
+    threads: &ColdThreads,
 ) -> io::Result<Receiver<EnvironmentResult>> {
     let (sender, receiver) = channel();
     let (clock, phase) = (shared.clock.clone(), shared.phase.clone());
-    cold::spawn("environment", move || {
-        // Keeps off the hot cores; if the system refuses, the scheduler decides.
-        let _ = crate::host::pin::confine_current_thread(&cold_cores);
+    threads.spawn("environment", move || {
         let root = Path::new("/");
         let (before, from) = (Interrupts::read(root), clock.ticks());
         while phase.current() < Phase::Live {

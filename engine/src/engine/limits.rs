@@ -10,10 +10,6 @@ use crate::plan::Plan;
 
 /// Most cold threads of an engine and the program around it.
 const COLD_THREADS: usize = 16;
-/// Address space of a thread's stack, bytes.
-const THREAD_BYTES: u64 = 2 << 20;
-/// Address space that the system's allocator reserves, bytes.
-const ALLOCATOR_BYTES: u64 = 256 << 20;
 /// Largest file of a run's directory that is written at once, bytes.
 const FILE_BYTES: u64 = 1 << 20;
 
@@ -25,7 +21,7 @@ pub(super) fn check(plan: &Plan, board_bytes: u64) -> Result<(), StartError> {
         let (what, option) = ("the size of a file", "-f");
         return Err(StartError::Limit { what, found, expected: file, option });
     }
-    let space = limit::address_bytes_used() + ALLOCATOR_BYTES + threads as u64 * THREAD_BYTES + 2 * board_bytes;
+    let space = limit::address_bytes_needed(threads) + 2 * board_bytes;
     if let Some(found) = limit::address_bytes().filter(|found| *found < space) {
         let (what, option) = ("address space", "-v");
         return Err(StartError::Limit { what, found, expected: space, option });

@@ -12,7 +12,7 @@
 //! written in the order of their ticks.
 
 use super::NOTE_CHARS_MAX;
-use super::cold::{self, Stop};
+use super::cold::{self, ColdThreads, Stop};
 use crate::board::{self, Board};
 use crate::clock::{Clock, Correlation, Step, WallClock};
 use crate::fault::EventCode;
@@ -82,9 +82,9 @@ impl Logger {
     }
 
     /// Starts its thread. The receiver yields the result of the file.
-    pub(super) fn spawn(mut self, stop: Stop) -> io::Result<Receiver<Result<(), String>>> {
+    pub(super) fn spawn(mut self, threads: &ColdThreads, stop: Stop) -> io::Result<Receiver<Result<(), String>>> {
         let (sender, receiver) = channel();
-        cold::spawn("events", move || {
+        threads.spawn("events", move || {
             loop {
                 // The flag is read first: records written before it was raised are then taken
                 // below.

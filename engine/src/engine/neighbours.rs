@@ -7,13 +7,13 @@
 //! [`LOOK`], and at most a fiftieth of a core's time; [`TASKS_MAX`](crate::host::pins::TASKS_MAX) threads
 //! a scan. Never changes another program's thread.
 
+use super::cold::ColdThreads;
+use super::header;
 use super::orders::SharedOrders;
 use super::yield_policy::{Holds, Move, YieldPolicy, waits_too_long};
-use super::{cold, header};
 use crate::board::{self, Board};
 use crate::clock::Clock;
 use crate::host::neighbours::{Competitor, Scan, competitors, own_uid, scan, user};
-use crate::host::pin;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub(super) struct Watch {
     pub(super) orders: SharedOrders,
     /// The core of each hot thread.
     pub(super) cores: Vec<Option<u32>>,
-    pub(super) cold_cores: Vec<u32>,
+    pub(super) threads: ColdThreads,
 }
 
 impl Watch {
@@ -59,13 +59,12 @@ impl Watch {
             return Ok(None);
         }
         let (stop, stopped) = channel();
-        let thread = cold::spawn("neighbours", move || self.run(&stopped))?;
+        let threads = self.threads.clone();
+        let thread = threads.spawn("neighbours", move || self.run(&stopped))?;
         Ok(Some(Watching { stop, thread }))
     }
 
     fn run(self, stopped: &Receiver<()>) {
-        // Keeps off the hot cores; if the system refuses, the scheduler decides.
-        let _ = pin::confine_current_thread(&self.cold_cores);
         let (mut policy, mut note) = (YieldPolicy::default(), header::Note::default());
         let (mut before, mut worked) = self.look();
         while stopped.recv_timeout(LOOK.max(worked * REST_PER_LOOK)) == Err(RecvTimeoutError::Timeout) {

@@ -5,12 +5,11 @@
 //! diagnostics, and also without them if there are several silos, because streams may then move and
 //! `Migrate` can be switched on live.
 
-use super::cold;
+use super::cold::ColdThreads;
 use crate::arbiter::page::{PageTable, State};
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::feed::requests::MoveRequests;
-use crate::host::pin;
 use crate::hot::Settings;
 use crate::placement::controller::{ControllerHandles, PlacementController};
 use crate::placement::decision::Decision;
@@ -52,7 +51,7 @@ pub(super) struct Directing {
     pub(super) mover: Mover,
     pub(super) moves: Arc<MoveRequests>,
     pub(super) settings: Arc<Settings>,
-    pub(super) cold_cores: Vec<u32>,
+    pub(super) threads: ColdThreads,
 }
 
 impl Directing {
@@ -62,13 +61,12 @@ impl Directing {
             return Ok(None);
         }
         let (stop, stopped) = channel();
-        let thread = cold::spawn("placement", move || self.run(&stopped))?;
+        let threads = self.threads.clone();
+        let thread = threads.spawn("placement", move || self.run(&stopped))?;
         Ok(Some(Placing { stop, thread }))
     }
 
     fn run(mut self, stopped: &Receiver<()>) {
-        // Keeps off the hot cores; if the system refuses, the scheduler decides.
-        let _ = pin::confine_current_thread(&self.cold_cores);
         let Profile { placement, input, .. } = &self.profile;
         let controller = PlacementController::new(Arc::clone(&self.board), self.clock.clone(), placement.clone());
         let mut controller = input

@@ -15,7 +15,7 @@
 mod client;
 
 use super::actor::Actor;
-use super::cold::{self, Stop};
+use super::cold::{self, ColdThreads, Stop};
 use super::command::{Executor, may_operate};
 use super::reply::Accepted;
 use super::wire::Outcome;
@@ -116,16 +116,14 @@ pub(super) fn spawn(
     board: &Arc<Board>,
     clock: &Clock,
     executor: Executor,
-    cold_cores: Vec<u32>,
+    threads: &ColdThreads,
     stop: Stop,
 ) -> Result<Running, String> {
     let listener = open(&places(run_dir))?;
     board.control().socket.write(&listener.path.display().to_string());
     let (board, clock) = (Arc::clone(board), clock.clone());
     let remote = Remote { listener, clients: Vec::with_capacity(CLIENTS_MAX), executor, board, clock };
-    let spawned = cold::spawn("control-socket", move || {
-        // Keeps off the hot cores; if the system refuses, the scheduler decides.
-        let _ = crate::host::pin::confine_current_thread(&cold_cores);
+    let spawned = threads.spawn("control-socket", move || {
         remote.run(&stop);
     });
     let thread = spawned.map_err(|error| format!("control socket: its thread could not be started ({error})"))?;

@@ -7,7 +7,8 @@
 //! [`crate::record::DISAGREEMENTS_MAX`] shots kept. Every chosen shot is counted: compared, not compared
 //! for a reason, or left out. No shot waits for it.
 
-use super::{cold, model_file};
+use super::cold::{self, ColdThreads};
+use super::model_file;
 use crate::board::{self, Board};
 use crate::clock::Clock;
 use crate::code::Model;
@@ -15,7 +16,6 @@ use crate::decode::changes::{ChangeRefused, DecoderChanges, NamedModel};
 use crate::decode::prepared::Models;
 use crate::decode::{Matcher, MatcherModel, ReadyError};
 use crate::dispatch::sampled::{AnswerSampleReader, SampledShot};
-use crate::host::pin;
 use crate::profile::{Decoder, DecoderKind, Predecoder, SHADOW_ONE_IN, Shadow, Window};
 use crate::record::{Disagreement, Disagreements, KeptAnswer};
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
@@ -137,16 +137,15 @@ pub(super) struct ShadowParts {
     pub(super) samples: Vec<AnswerSampleReader>,
     /// Where disagreements are kept, if the run has a directory.
     pub(super) kept: Option<Disagreements>,
-    pub(super) cold_cores: Vec<u32>,
+    pub(super) threads: ColdThreads,
 }
 
 impl ShadowParts {
     /// Starts the thread. The receiver gets a message at its end.
     pub(super) fn spawn(self) -> io::Result<(ShadowControl, Receiver<()>)> {
         let ((sender, messages), (ends, ended)) = (channel(), channel());
-        cold::spawn("shadow", move || {
-            // Keeps off the hot cores; if the system refuses, the scheduler decides.
-            let _ = pin::confine_current_thread(&self.cold_cores);
+        let threads = self.threads.clone();
+        threads.spawn("shadow", move || {
             let ShadowParts { board, clock, decoders, mut samples, kept, .. } = self;
             let mut comparison = Comparison { board, clock, decoders, kept, on: None };
             comparison.run(&mut samples, &messages);

@@ -2,7 +2,7 @@
 //!
 //! Notes this once at the start; the engine runs without the socket.
 
-use super::cold::Stop;
+use super::cold::{ColdThreads, Stop};
 use super::command::Executor;
 use crate::board::Board;
 use crate::clock::Clock;
@@ -24,7 +24,7 @@ pub(super) fn spawn(
     _board: &Arc<Board>,
     _clock: &Clock,
     _executor: Executor,
-    _cold_cores: Vec<u32>,
+    _threads: &ColdThreads,
     _stop: Stop,
 ) -> Result<Running, String> {
     Err("control socket: not available on this system, only on Linux; pinwheel ctl cannot reach this engine".to_owned())

@@ -16,13 +16,15 @@
 pub(super) mod message;
 
 use super::actor::Actor;
-use super::cold::{self, Stop};
+use super::cold::{self, ColdThreads, Stop};
 use super::command::{Command, Executor};
+use super::core_claims::CoreClaims;
 use super::model_file;
 use crate::board::Board;
 use crate::board::alarms::Site;
 use crate::clock::Clock;
 use crate::host::{pin, priority};
+use crate::hot::Shared;
 use crate::profile::{AlarmAction, AlarmRule, Diagnostics, Priority, Profile};
 use crate::stall::{TICK, Watchdog, WatchdogActions, WatchdogConfig};
 use message::WatchdogMessage;
@@ -70,13 +72,22 @@ pub(super) struct AlarmActions {
     executor: Executor,
     board: Arc<Board>,
     clock: Clock,
+    claims: Option<Arc<CoreClaims>>,
+    threads: ColdThreads,
     /// To the thread that executes what takes long; `None` until it is needed.
     slow: Option<Sender<(Command, Actor)>>,
 }
 
 impl AlarmActions {
-    pub(super) fn new(executor: Executor, board: Arc<Board>, clock: Clock) -> AlarmActions {
-        AlarmActions { executor, board, clock, slow: None }
+    /// Those on the engine that `executor` controls; `claims` are those of its cores.
+    pub(super) fn new(
+        executor: Executor,
+        shared: &Shared,
+        claims: Option<Arc<CoreClaims>>,
+        threads: ColdThreads,
+    ) -> AlarmActions {
+        let (board, clock) = (Arc::clone(&shared.board), shared.clock.clone());
+        AlarmActions { executor, board, clock, claims, threads, slow: None }
     }
 
     /// Executes `command` after those before it, on their own thread.
@@ -86,7 +97,7 @@ impl AlarmActions {
             let executor = self.executor.clone();
             let body = move || commands.iter().for_each(|(command, by)| execute(&executor, command, &by));
             // Without another thread it is executed here.
-            self.slow = cold::spawn("alarm-actions", body).ok().map(|_| sender);
+            self.slow = self.threads.spawn("alarm-actions", body).ok().map(|_| sender);
         }
         match &self.slow {
             Some(slow) => drop(slow.send((command, by))),
@@ -121,7 +132,18 @@ impl WatchdogActions for AlarmActions {
     }
 
     fn pin(&mut self, tid: u32, core: u32) -> Result<(), String> {
+        self.claims.as_ref().map_or(Ok(()), |claims| claims.claim(core))?;
         pin::confine_thread(tid, &[core]).map_err(|error| error.to_string())
+    }
+
+    fn release(&mut self, core: u32) {
+        if let Some(claims) = &self.claims {
+            claims.release(core);
+        }
+    }
+
+    fn confine_cold_threads(&mut self) {
+        self.threads.confine_again();
     }
 
     fn note(&mut self, text: &str) {
@@ -134,7 +156,7 @@ impl WatchdogActions for AlarmActions {
 pub(super) fn spawn(
     profile: &Profile,
     actions: AlarmActions,
-    (disk, cold_cores): (Option<PathBuf>, Vec<u32>),
+    disk: Option<PathBuf>,
     notes: &mut Vec<String>,
 ) -> io::Result<Option<(Running, Sender<WatchdogMessage>)>> {
     if profile.diagnostics == Diagnostics::Off {
@@ -146,10 +168,9 @@ pub(super) fn spawn(
     let stop = Stop::new();
     let thread_stop = stop.clone();
     let (board, clock) = (Arc::clone(&actions.board), actions.clock.clone());
+    let threads = actions.threads.clone();
     let (rules, on_alarm) = (profile.alarms.clone(), profile.on_alarm.clone());
-    let thread = cold::spawn("watchdog", move || {
-        // Keeps off the hot cores; if the system refuses, the scheduler decides.
-        let _ = pin::confine_current_thread(&cold_cores);
+    let thread = threads.spawn("watchdog", move || {
         // It needs a hundredth of a core, and most urgently on a busy machine.
         let _ = priority::set(None, Priority::Nice(WATCHDOG_NICE));
         let root = PathBuf::from("/");

@@ -4,7 +4,7 @@
 //! Every refusal ends the program with exit status 2.
 
 use pinwheel_engine::engine::StartError;
-use pinwheel_engine::host::HostError;
+use pinwheel_engine::host::{HostError, limit};
 use pinwheel_engine::profile::ProfileError;
 use pinwheel_engine::quote::cut;
 use pinwheel_engine::record::{OutputError, RunDirError};
@@ -82,7 +82,12 @@ impl Refusal {
 
 /// Refuses if the system cannot start this many threads.
 pub fn require_threads(about: &str, threads: usize) -> Result<(), Refusal> {
-    pinwheel_engine::host::limit::try_threads(threads).map_err(|(given, error)| {
+    let expected = limit::address_bytes_needed(threads);
+    if let Some(found) = limit::address_bytes().filter(|found| *found < expected) {
+        let (found, expected) = (format!("{found} bytes of address space"), format!("{expected}"));
+        return Err(Refusal::unusable(about, found, expected, "raise the limit (ulimit -v, in units of 1024 bytes)"));
+    }
+    limit::try_threads(threads).map_err(|(given, error)| {
         let found = format!("room for {given} threads ({error})");
         Refusal::unusable(about, found, format!("{threads}"), "raise the process limit (ulimit -u) or ask for fewer")
     })

@@ -46,6 +46,7 @@ mod dumb_terminals;
 mod numeric_options;
 mod metrics;
 mod control_characters;
+mod core_loss;
 mod paths_without_utf8;
 #[cfg(target_os = "linux")]
 mod live;

@@ -50,6 +50,8 @@ fn a_limit_of_the_process_that_is_too_low_is_refused_and_leaves_nothing() {
     for (option, parts) in [
         ("-u 8", ["could not be started", "ulimit -u"]),
         ("-v 300000", ["address space", "ulimit -v"]),
+        // Enough to start, but not for the stack of the signals of each thread that starts later.
+        ("-v 913815", ["address space", "ulimit -v"]),
         ("-s 64", ["stack limit of 64 KiB", "ulimit -s"]),
         ("-f 1", ["the size of a file is 1024 bytes", "ulimit -f"]),
     ] {
@@ -58,6 +60,8 @@ fn a_limit_of_the_process_that_is_too_low_is_refused_and_leaves_nothing() {
     for words in ["arbiter --json --duration 100ms --threads 40", "drill long-handler --json"] {
         assert_one_sentence(&world, limited(&world, "-u 8", words), &[], &["ulimit -u"]);
     }
+    let words = "arbiter --json --duration 100ms --threads 40";
+    assert_one_sentence(&world, limited(&world, "-v 900000", words), &[], &["address space", "ulimit -v"]);
     assert_one_sentence(&world, limited(&world, "-s 64", "plan --json"), &[], &["ulimit -s"]);
 }
 

@@ -137,6 +137,26 @@ impl Claims {
         Ok(claims)
     }
 
+    /// Releases some of the cores. The claim file is written anew for the others before their old one
+    /// goes, so that no core that stays looks unclaimed.
+    ///
+    /// # Errors
+    /// [`ClaimError::Unavailable`] if the new claim file cannot be written: all cores stay claimed.
+    pub fn release(&mut self, directory: &Path, cores: &[u32]) -> Result<(), ClaimError> {
+        let (released, kept): (Vec<_>, Vec<_>) = self.held.iter().partition(|(core, _)| cores.contains(core));
+        if released.is_empty() {
+            return Ok(());
+        }
+        let lock_directory = lock::LockDirectory::open(directory)?;
+        let mut marker = lock_directory.write_marker(&kept.iter().map(|(core, _)| *core).collect::<Vec<_>>())?;
+        for (core, _) in kept.iter().filter(|(_, file)| file.is_none()) {
+            lock_directory.use_unlocked(*core, &mut marker)?;
+        }
+        self.held.retain(|(core, _)| !cores.contains(core));
+        self._marker = Some(marker);
+        Ok(())
+    }
+
     /// The cores held, ascending.
     #[must_use]
     pub fn cores(&self) -> Vec<u32> {

@@ -6,10 +6,31 @@
 //! # Why threads are tried
 //! The user, the control group and the machine limit threads, and count those of other processes
 //! too. Only the system knows how many are left.
+//!
+//! # Why address space is reckoned
+//! A thread that starts without room for the stack of its signals ends the process, in the standard
+//! library. So the room for all of them is required before the first.
 
 use std::io;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
+
+/// Address space of a thread's stacks, bytes.
+const STACK_BYTES: u64 = 2 << 20;
+/// Address space that glibc's allocator reserves at once, bytes: it makes such an arena for each
+/// thread that allocates, up to [`ARENAS_PER_CORE`] for each core, and reserves two of them while it
+/// makes one.
+const ARENA_BYTES: u64 = 64 << 20;
+const ARENAS_PER_CORE: usize = 8;
+
+/// Size of the address space that this process needs to start this many more threads, bytes.
+#[must_use]
+pub fn address_bytes_needed(threads: usize) -> u64 {
+    let cores = super::topology::online(Path::new("/")).len().max(1);
+    let arenas = threads.min(cores * ARENAS_PER_CORE) as u64 + 1;
+    address_bytes_used() + arenas * ARENA_BYTES + threads as u64 * STACK_BYTES
+}
 
 /// Starts this many threads at once, and ends them.
 ///
@@ -98,10 +119,16 @@ pub use imp::{address_bytes, address_bytes_used, file_bytes, stack_bytes};
 
 #[cfg(test)]
 mod tests {
-    use super::try_threads;
+    use super::{ARENA_BYTES, address_bytes_needed, try_threads};
 
     #[test]
     fn threads_that_the_system_gives_are_given_back() {
         assert!(try_threads(8).is_ok());
+    }
+
+    #[test]
+    fn more_threads_need_more_address_space() {
+        let (one, two) = (address_bytes_needed(1), address_bytes_needed(2));
+        assert!(one > 2 * ARENA_BYTES && two > one + ARENA_BYTES / 2, "{one} {two}");
     }
 }

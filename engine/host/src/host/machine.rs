@@ -126,7 +126,7 @@ pub(super) fn quota(root: &Path) -> Quota {
 }
 
 /// The directories of a group and of all groups around it, the innermost first.
-fn ancestors(mount: &Path, group: &str) -> Vec<PathBuf> {
+pub(super) fn ancestors(mount: &Path, group: &str) -> Vec<PathBuf> {
     let names: Vec<&str> = group.split('/').filter(|name| !matches!(*name, "" | "." | "..")).take(DEPTH_MAX).collect();
     (0..=names.len()).rev().map(|depth| mount.join(names[..depth].join("/"))).collect()
 }

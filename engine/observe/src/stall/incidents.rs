@@ -216,7 +216,9 @@ fn share(one: &Sign, other: &Sign) -> bool {
     match one.cause {
         Some(Cause::Quota | Cause::Steal | Cause::Stopped | Cause::Frozen | Cause::Invisible) => true,
         Some(Cause::Descheduled) => one.who == other.who || one.who.is_empty() || other.who.is_empty(),
-        Some(Cause::Offline | Cause::Affinity | Cause::Heat | Cause::Interrupts) => has_same_core(one, other),
+        Some(Cause::Offline | Cause::OutsideCpuset | Cause::Affinity | Cause::Heat | Cause::Interrupts) => {
+            has_same_core(one, other)
+        }
         _ => false,
     }
 }

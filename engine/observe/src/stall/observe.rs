@@ -5,6 +5,7 @@
 
 use super::account::{CoreAccount, Hidden, OtherThread, Pressure, ThreadAccount, ThreadDetail};
 use super::switches::Switched;
+use crate::host::usable::CoreLoss;
 use pinwheel_edge::spin::SpinPolicy;
 
 /// The kernel's unit in `/proc/stat`, nanoseconds.
@@ -33,8 +34,8 @@ pub struct Observations {
     pub policy: Option<SpinPolicy>,
     /// The core that it is planned on.
     pub core: Option<u32>,
-    /// Whether that core was offline during the stall or just before.
-    pub core_offline: bool,
+    /// How that core was lost during the stall or just before; `None` if it was not.
+    pub core_loss: Option<CoreLoss>,
     /// Length of the stall so far, nanoseconds.
     pub stall_ns: u64,
     /// Time between the two readings, nanoseconds.
@@ -167,8 +168,11 @@ impl Observations {
                 count(self.timer_ticks, "timer ticks of the core"),
             ),
         ];
-        if let Some(core) = self.core.filter(|_| self.core_offline) {
-            lines.push(format!("core {core} was offline"));
+        if let Some((core, loss)) = self.core.zip(self.core_loss) {
+            lines.push(match loss {
+                CoreLoss::Offline => format!("core {core} was offline"),
+                CoreLoss::OutsideCpuset => format!("core {core} was outside the cpuset of this process"),
+            });
         }
         if let Some((times, ns)) = self.throttled.filter(|held| held.0 + held.1 > 0) {
             lines.push(format!("control group held back {times} times, {}", ms(ns)));

@@ -10,10 +10,12 @@
 //! thread's own work.
 
 use super::account::OtherThread;
+use super::core_availability::predicate;
 use super::observe::{JIFFY_NS, Observations, SignalState};
 use super::procfs;
 use super::switches::{self, Switched};
 use crate::board::alarms::Confidence;
+use crate::host::usable::CoreLoss;
 
 /// More faults from memory than this for each millisecond run are the cause.
 const FAULTS_PER_MS: u64 = 100;
@@ -29,6 +31,14 @@ macro_rules! causes {
         pub enum Cause { $( $(#[$meta])* $cause, )* }
 
         impl Cause {
+    /// The cause that is the loss of a thread's core.
+    pub(super) const fn of_loss(loss: CoreLoss) -> Cause {
+        match loss {
+            CoreLoss::Offline => Cause::Offline,
+            CoreLoss::OutsideCpuset => Cause::OutsideCpuset,
+        }
+    }
+
             /// All causes.
             pub const ALL: &[Cause] = &[ $( Cause::$cause, )* ];
 
@@ -72,6 +82,8 @@ causes! {
     Affinity = "affinity lost",
     /// Its core is offline.
     Offline = "core offline",
+    /// Its core is not in the process's cpuset.
+    OutsideCpuset = "core outside cpuset",
     /// A clock jumped.
     Clock = "clock problem",
     /// A role panicked.
@@ -269,9 +281,10 @@ fn excluding(seen: &Observations) -> Option<Explanation> {
 fn moved(seen: &Observations) -> Option<Explanation> {
     let planned = seen.core?;
     let allowed = seen.detail.allowed.as_ref();
-    if seen.core_offline {
-        let why = format!("core {planned} went offline; the thread is pinned to it again when it is back");
-        return Some((Cause::Offline, Confidence::Certain, why));
+    if let Some(loss) = seen.core_loss {
+        let what = predicate(loss);
+        let why = format!("core {planned} {what}; the thread is pinned to it again when it is back");
+        return Some((Cause::of_loss(loss), Confidence::Certain, why));
     }
     if let Some(allowed) = allowed.filter(|cores| !cores.contains(&planned)) {
         let cores: Vec<String> = allowed.iter().map(u32::to_string).collect();

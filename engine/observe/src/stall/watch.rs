@@ -29,16 +29,16 @@ mod judge;
 
 use super::account::{Accounts, CoreAccount, Owner, ThreadAccount};
 use super::alarm_table::{AlarmRequest, AlarmTable, Raised};
+use super::core_availability::{CoreAvailability, CoreChange, predicate};
 use super::counter_rules::{CounterRules, RecentStall};
 use super::notify::AlarmNotifier;
-use super::offline::{CoreAvailability, CoreChange};
 use super::stack::{Sampler, Symbolizer};
 use super::switches::Switches;
 use super::verdict::{Cause, Verdict};
 use crate::board::alarms::{AlarmState, Confidence, Site};
 use crate::board::{self, Board, Phase};
 use crate::clock::Clock;
-use crate::host;
+use crate::host::usable::{CoreLoss, UsableCores};
 use crate::profile::{AlarmAction, AlarmRule, OnAlarm, RuleId, Severity, rule};
 use crate::units::{Nanos, Ticks};
 use episode::Episode;
@@ -74,11 +74,17 @@ pub trait WatchdogActions {
     /// Runs the action of an alarm at `site`, once at its onset; `why` is the alarm's sentence.
     fn act(&mut self, action: &AlarmAction, site: Site, why: &str);
 
-    /// Pins thread `tid` to `core`.
+    /// Claims `core` again if it was released, and pins thread `tid` to it.
     ///
     /// # Errors
-    /// The reason, in one sentence, if it cannot be pinned.
+    /// The reason, in one sentence, if it cannot be claimed or pinned.
     fn pin(&mut self, tid: u32, core: u32) -> Result<(), String>;
+
+    /// Releases the claim on `core`, which this process cannot use now.
+    fn release(&mut self, core: u32);
+
+    /// Confines the threads that are not hot to the cores planned for them.
+    fn confine_cold_threads(&mut self);
 
     /// Notes an event of the run that is not an alarm.
     fn note(&mut self, text: &str);
@@ -127,6 +133,7 @@ pub struct Watchdog {
     tids: Vec<u32>,
     alarms: AlarmTable,
     counter_rules: CounterRules,
+    usable: UsableCores,
     sampler: Option<Sampler>,
     symbolizer: Option<Symbolizer>,
     notifier: Option<AlarmNotifier>,
@@ -163,6 +170,7 @@ impl Watchdog {
             tids: Vec::new(),
             alarms: AlarmTable::default(),
             counter_rules,
+            usable: UsableCores::default(),
             sampler: Sampler::install(),
             symbolizer: None,
             notifier: None,
@@ -340,27 +348,43 @@ impl Watchdog {
         self.group(now);
     }
 
-    /// Checks whether the threads' cores are online. Pins a thread again when its core is back.
+    /// Checks whether the threads' cores can be used. Pins a thread again when its core is back, and
+    /// confines the cold threads again when any core is: the kernel has widened their affinity, too.
     fn look_at_cores(&mut self, now: Ticks, actions: &mut dyn WatchdogActions) {
-        let (online, now_ns) = (host::online_cores(&self.config.root), self.at_ns(now));
+        let (usable, now_ns) = (UsableCores::read(&self.config.root), self.at_ns(now));
         for thread in self.threads.iter_mut().filter(|thread| thread.pinned) {
             let Thread { name, core, tid, core_availability, .. } = thread;
-            match core_availability.look(*core, &online, now_ns) {
+            match core_availability.look(*core, &usable, now_ns) {
                 CoreChange::Same => {}
-                CoreChange::WentOffline => {
-                    actions.note(&format!("core {core} went offline: {name} runs on other cores until it is back"));
+                CoreChange::Lost(loss) => {
+                    actions.release(*core);
+                    let what = predicate(loss);
+                    actions.note(&format!("core {core} {what}: {name} runs on other cores until it is back"));
                 }
-                // If the system refuses, it is tried again at the next baseline.
-                CoreChange::IsBack { offline_ns } => {
-                    if actions.pin(*tid, *core).is_ok() {
-                        core_availability.end(now_ns);
-                        let offline_ms = offline_ns / 1_000_000;
-                        actions.note(&format!(
-                            "core {core} was offline for {offline_ms} ms: {name} is pinned to it again"
-                        ));
+                CoreChange::IsBack { loss, away_ns, is_first_try } => {
+                    let away_ms = away_ns / 1_000_000;
+                    let was = match loss {
+                        CoreLoss::Offline => format!("was offline for {away_ms} ms"),
+                        CoreLoss::OutsideCpuset => format!("was outside the cpuset for {away_ms} ms"),
+                    };
+                    match actions.pin(*tid, *core) {
+                        Ok(()) => {
+                            core_availability.end(now_ns);
+                            actions.note(&format!("core {core} {was}: {name} is pinned to it again"));
+                        }
+                        Err(why) => {
+                            core_availability.refuse(now_ns);
+                            if is_first_try {
+                                actions.note(&format!("core {core} {was}, and {name} stays on other cores: {why}"));
+                            }
+                        }
                     }
                 }
             }
+        }
+        let before = std::mem::replace(&mut self.usable, usable);
+        if self.usable.has_more_than(&before) {
+            actions.confine_cold_threads();
         }
     }
 

@@ -7,6 +7,7 @@
 pub(super) mod chunk;
 
 use super::pages;
+use crate::host::limit;
 use chunk::{Chunk, HUGE};
 use std::ptr::null_mut;
 #[expect(clippy::disallowed_types, reason = "slots change hands on cold paths only")]
@@ -54,7 +55,12 @@ pub(super) fn take() -> Option<ArenaSlot> {
     Some(ArenaSlot { number, address })
 }
 
+/// The address of the region; 0 if there is none. A process with a limit on its address space needs
+/// what it has for its threads.
 fn reserve() -> usize {
+    if limit::address_bytes().is_some() {
+        return 0;
+    }
     // Huge pages begin at their own multiples.
     let base = pages::reserve(ARENAS_MAX * ARENA_BYTES_MAX + HUGE).next_multiple_of(HUGE);
     BASE.store(base, Ordering::Relaxed);

@@ -3,6 +3,7 @@
 
 use super::{Cause, Verdict, verdict};
 use crate::board::alarms::Confidence;
+use crate::host::usable::CoreLoss;
 use crate::stall::account::{Hidden, OtherThread};
 use crate::stall::account::{Pressure, ThreadAccount, ThreadDetail};
 use crate::stall::observe::{Observations, SignalState};
@@ -241,11 +242,17 @@ fn a_core_far_below_its_frequency_is_likely_the_cause_and_pressure_is_evidence()
 }
 
 #[test]
-fn a_stall_while_the_core_was_offline_says_so() {
-    let mut seen = Observations { core: Some(1), core_offline: true, stall_ns: 20_000_000, ..Observations::default() };
+fn a_stall_while_the_core_was_lost_says_how() {
+    let mut seen = Observations { core: Some(1), stall_ns: 20_000_000, ..Observations::default() };
     seen.detail.allowed = Some(vec![0]);
-    let found = verdict(&seen);
-    assert_eq!((found.cause, found.confidence), (Cause::Offline, Confidence::Certain));
-    assert!(found.sentence.contains("core 1 went offline"), "{}", found.sentence);
-    assert!(found.evidence.contains("core 1 was offline"), "{}", found.evidence);
+    for (loss, cause, sentence, evidence) in [
+        (CoreLoss::Offline, Cause::Offline, "core 1 went offline", "core 1 was offline"),
+        (CoreLoss::OutsideCpuset, Cause::OutsideCpuset, "core 1 left the cpuset", "core 1 was outside the cpuset"),
+    ] {
+        seen.core_loss = Some(loss);
+        let found = verdict(&seen);
+        assert_eq!((found.cause, found.confidence), (cause, Confidence::Certain));
+        assert!(found.sentence.contains(sentence), "{}", found.sentence);
+        assert!(found.evidence.contains(evidence), "{}", found.evidence);
+    }
 }

@@ -6,10 +6,11 @@ use super::{Baseline, Thread, Watchdog};
 use crate::board::alarms::{AlarmState, Confidence, Site};
 use crate::board::{self, Phase};
 use crate::clock::Correlation;
-use crate::host;
+use crate::host::usable::{CoreLoss, UsableCores};
 use crate::profile::RuleId;
 use crate::roles::RoleKind;
 use crate::stall::account::OtherThread;
+use crate::stall::core_availability::predicate;
 use crate::stall::counter_rules::{Condition, RecentStall, condition, plain};
 use crate::stall::observe::Observations;
 use crate::stall::switches::{self, Switched};
@@ -49,7 +50,7 @@ impl Watchdog {
             role: stage.map(RoleKind::name),
             policy: Some(SpinOrder::unpack(board::get(&block.policy_acknowledged)).policy),
             core: thread.pinned.then_some(thread.core),
-            core_offline: thread.pinned && self.is_offline(index, now),
+            core_loss: thread.pinned.then(|| self.core_loss(index, now)).flatten(),
             stall_ns: self.ns(now.since(since)),
             detail: self.accounts.detail(index),
             watcher_late_ns: self.late_ns,
@@ -70,11 +71,11 @@ impl Watchdog {
         seen
     }
 
-    /// Whether the core of thread `index` is offline, or was just before.
-    fn is_offline(&self, index: usize, now: Ticks) -> bool {
+    /// How the core of thread `index` is lost, or was just before.
+    fn core_loss(&self, index: usize, now: Ticks) -> Option<CoreLoss> {
         let Thread { core, core_availability, .. } = &self.threads[index];
-        let online = host::online_cores(&self.config.root);
-        core_availability.explains(self.at_ns(now)) || !online.is_empty() && !online.contains(core)
+        let known = core_availability.explains(self.at_ns(now));
+        known.or_else(|| UsableCores::read(&self.config.root).loss(*core))
     }
 
     /// The kernel's switch records of a thread from `since` to `now`.
@@ -120,13 +121,13 @@ impl Watchdog {
         thread.elsewhere_seen = elsewhere;
         let thread = &self.threads[index];
         if moved > 0 && thread.pinned {
-            let is_offline = thread.core_availability.explains(now_ns);
+            let loss = thread.core_availability.explains(now_ns);
             let allowed = self.accounts.detail(index).allowed.unwrap_or_default();
             let cores: Vec<String> = allowed.iter().map(u32::to_string).collect();
             let (name, core, cores) = (&thread.name, thread.core, cores.join(","));
-            let (cause, sentence) = if is_offline {
-                let why = "the thread is pinned to it again when it is back";
-                (Cause::Offline, format!("{name}: core {core} went offline, {moved} frames elsewhere; {why}"))
+            let (cause, sentence) = if let Some(loss) = loss {
+                let (what, why) = (predicate(loss), "the thread is pinned to it again when it is back");
+                (Cause::of_loss(loss), format!("{name}: core {core} {what}, {moved} frames elsewhere; {why}"))
             } else {
                 let why = "something changed its affinity";
                 let what = format!("{moved} frames elsewhere than on core {core}; it may run on {cores}");

@@ -23,6 +23,12 @@ pub(super) struct Done {
     actions: Vec<AlarmAction>,
     /// Threads and the cores that they were pinned to.
     pinned: Vec<(u32, u32)>,
+    /// Why no thread can be pinned.
+    pin_refused: Option<String>,
+    /// Cores whose claims were released.
+    released: Vec<u32>,
+    /// How often the cold threads were confined.
+    confined: u32,
     notes: Vec<String>,
 }
 
@@ -33,8 +39,19 @@ impl WatchdogActions for Done {
     }
 
     fn pin(&mut self, tid: u32, core: u32) -> Result<(), String> {
+        if let Some(why) = &self.pin_refused {
+            return Err(why.clone());
+        }
         self.pinned.push((tid, core));
         Ok(())
+    }
+
+    fn release(&mut self, core: u32) {
+        self.released.push(core);
+    }
+
+    fn confine_cold_threads(&mut self) {
+        self.confined += 1;
     }
 
     fn note(&mut self, text: &str) {
@@ -283,7 +300,8 @@ fn a_core_that_goes_offline_is_named_and_its_thread_is_pinned_again_when_it_is_b
     assert_eq!(world.done.pinned, []);
     online(&world, "0-7");
     world.run(300 * MS, [true, true]);
-    assert_eq!(world.done.pinned, [(tid, 7)]);
+    assert_eq!((world.done.pinned.as_slice(), world.done.released.as_slice()), (&[(tid, 7)][..], &[7][..]));
+    assert_eq!(world.done.confined, 1);
     let [gone, back] = &world.done.notes[..] else { panic!("{:?}", world.done.notes) };
     assert!(gone.contains("core 7 went offline: hot-0"), "{gone}");
     assert!(back.contains("core 7 was offline for") && back.contains("hot-0 is pinned to it again"), "{back}");
@@ -294,6 +312,41 @@ fn a_core_that_goes_offline_is_named_and_its_thread_is_pinned_again_when_it_is_b
     let alarm = world.alarm(RuleId::Affinity, Site::Thread(0)).unwrap();
     assert!(alarm.sentence.contains("something changed its affinity"), "{}", alarm.sentence);
     assert_eq!(world.done.pinned.len(), 1);
+}
+
+/// An administrator takes a core out of the process's cpuset, and gives it to another engine before it is back.
+#[test]
+fn a_core_that_leaves_the_cpuset_is_named_and_its_thread_is_pinned_again_once_it_is_free() {
+    let mut world = world(Vec::new());
+    let block = world.board.thread(0);
+    board::set(&block.tid, u64::from(std::process::id()));
+    board::set(&block.planned_core, 8);
+    board::set(&block.pinned, 1);
+    trees::write(world.root.path(), "sys/devices/system/cpu/online", "0-7");
+    trees::write(world.root.path(), "proc/self/cgroup", "3:cpuset:/lab\n");
+    let cpuset = |world: &World, cores: &str| {
+        trees::write(world.root.path(), "sys/fs/cgroup/cpuset/lab/cpuset.effective_cpus", cores);
+    };
+    cpuset(&world, "0-7");
+    world.run(300 * MS, [true, true]);
+    cpuset(&world, "0-6");
+    for _ in 0..5 {
+        board::add(&world.board.thread(0).frames_elsewhere, 1_000);
+        world.run(100 * MS, [true, true]);
+    }
+    let alarm = world.alarm(RuleId::Affinity, Site::Thread(0)).unwrap();
+    assert_eq!((alarm.cause.as_str(), world.done.released.as_slice()), ("core outside cpuset", &[7][..]));
+    assert!(alarm.sentence.contains("core 7 left the cpuset of this process"), "{}", alarm.sentence);
+    world.done.pin_refused = Some("core 7 is claimed by pinwheel, process 4711".to_owned());
+    cpuset(&world, "0-7");
+    world.run(3_000 * MS, [true, true]);
+    let [left, refused] = &world.done.notes[..] else { panic!("{:?}", world.done.notes) };
+    assert!(left.contains("core 7 left the cpuset"), "{left}");
+    assert!(refused.contains("hot-0 stays on other cores: core 7 is claimed by pinwheel"), "{refused}");
+    world.done.pin_refused = None;
+    world.run(1_200 * MS, [true, true]);
+    assert_eq!((world.done.pinned.len(), world.done.confined), (1, 1));
+    assert!(world.done.notes[2].contains("was outside the cpuset for"), "{:?}", world.done.notes);
 }
 
 /// Late answers while a device is lost are its consequence, and what follows later is another incident.

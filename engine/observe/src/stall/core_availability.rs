@@ -1,0 +1,125 @@
+//! Detects that a hot thread's core is lost, and when to pin the thread again.
+//!
+//! Pure: takes the usable cores at each baseline, returns what to do. When a core goes offline or
+//! leaves the process's cpuset, the kernel moves its threads, widens their affinity, and mostly
+//! leaves it so when the core is back. Tracks one core. A loss between two baselines is not noticed.
+
+use crate::host::usable::{CoreLoss, UsableCores};
+
+/// Whether one thread can run on its core.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CoreAvailability {
+    /// When the loss was first seen; `None` while the thread is pinned to its core.
+    lost: Option<(u64, CoreLoss)>,
+    /// When the last loss ended.
+    ended: Option<(u64, CoreLoss)>,
+    /// When pinning was refused last.
+    refused_ns: Option<u64>,
+}
+
+/// What has changed since the last call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CoreChange {
+    /// Nothing.
+    Same,
+    /// The core cannot be used any more.
+    Lost(CoreLoss),
+    /// The core can be used again: pin the thread to it.
+    IsBack {
+        /// How it was lost.
+        loss: CoreLoss,
+        /// For how long, nanoseconds.
+        away_ns: u64,
+        /// Whether pinning was not refused since the core is back.
+        is_first_try: bool,
+    },
+}
+
+/// Counters may include the loss for this long after its end.
+const TELLS_NS: u64 = 300_000_000;
+/// Time from a refusal to the next try.
+const RETRY_NS: u64 = 1_000_000_000;
+
+impl CoreAvailability {
+    /// Takes the usable cores at `now_ns`.
+    pub(super) fn look(&mut self, core: u32, usable: &UsableCores, now_ns: u64) -> CoreChange {
+        match (self.lost, usable.loss(core)) {
+            (None, Some(loss)) => {
+                self.lost = Some((now_ns, loss));
+                CoreChange::Lost(loss)
+            }
+            (Some(_), Some(_)) => {
+                self.refused_ns = None;
+                CoreChange::Same
+            }
+            (Some((since_ns, loss)), None) if self.refused_ns.is_none_or(|at_ns| now_ns >= at_ns + RETRY_NS) => {
+                let (away_ns, is_first_try) = (now_ns.saturating_sub(since_ns), self.refused_ns.is_none());
+                CoreChange::IsBack { loss, away_ns, is_first_try }
+            }
+            (_, None) => CoreChange::Same,
+        }
+    }
+
+    /// Notes that the thread is pinned again.
+    pub(super) fn end(&mut self, now_ns: u64) {
+        self.ended = self.lost.take().map(|(_, loss)| (now_ns, loss));
+        self.refused_ns = None;
+    }
+
+    /// Notes that the thread could not be pinned again: the next try is in [`RETRY_NS`].
+    pub(super) fn refuse(&mut self, now_ns: u64) {
+        self.refused_ns = Some(now_ns);
+    }
+
+    /// The loss that may explain what the thread did up to `now_ns`.
+    pub(super) fn explains(&self, now_ns: u64) -> Option<CoreLoss> {
+        let ended = self.ended.filter(|(ended_ns, _)| now_ns < ended_ns + TELLS_NS);
+        self.lost.or(ended).map(|(_, loss)| loss)
+    }
+}
+
+/// `went offline` and the like: the predicate of a sentence about the core.
+pub(super) fn predicate(loss: CoreLoss) -> &'static str {
+    match loss {
+        CoreLoss::Offline => "went offline",
+        CoreLoss::OutsideCpuset => "left the cpuset of this process",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+
+    use super::{CoreAvailability, CoreChange, CoreLoss, RETRY_NS, TELLS_NS};
+    use crate::host::usable::UsableCores;
+    use crate::trees;
+
+    fn online(cores: &str) -> UsableCores {
+        let root = tempfile::tempdir().unwrap();
+        trees::write(root.path(), "sys/devices/system/cpu/online", cores);
+        UsableCores::read(root.path())
+    }
+
+    #[test]
+    fn a_core_offline_is_noticed_once_and_its_return_until_the_thread_is_pinned() {
+        let (mut core, both, one, hidden) = (CoreAvailability::default(), online("0-1"), online("0"), online(""));
+        let is_back = |away_ns, is_first_try| CoreChange::IsBack { loss: CoreLoss::Offline, away_ns, is_first_try };
+        assert_eq!(core.look(1, &both, 100), CoreChange::Same);
+        assert_eq!(core.look(1, &hidden, 150), CoreChange::Same);
+        assert_eq!(core.explains(150), None);
+        assert_eq!(core.look(1, &one, 200), CoreChange::Lost(CoreLoss::Offline));
+        assert_eq!(core.look(1, &one, 300), CoreChange::Same);
+        assert_eq!(core.explains(300), Some(CoreLoss::Offline));
+        assert_eq!(core.look(1, &both, 700), is_back(500, true));
+        // The system refused to pin it: asked again a second later.
+        core.refuse(700);
+        assert_eq!(core.look(1, &both, 800), CoreChange::Same);
+        assert_eq!(core.look(1, &both, 700 + RETRY_NS), is_back(500 + RETRY_NS, false));
+        let ended_ns = 800 + RETRY_NS;
+        core.end(ended_ns);
+        assert_eq!(core.look(1, &both, ended_ns + 100), CoreChange::Same);
+        assert_eq!(core.explains(ended_ns + 100), Some(CoreLoss::Offline));
+        assert_eq!(core.explains(ended_ns + TELLS_NS), None);
+        assert_eq!(core.look(1, &one, ended_ns + 200), CoreChange::Lost(CoreLoss::Offline));
+    }
+}
