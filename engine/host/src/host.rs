@@ -17,6 +17,7 @@ pub mod check;
 pub mod claims;
 pub mod limit;
 mod machine;
+pub mod memory;
 pub mod neighbours;
 pub mod pin;
 pub mod pins;

@@ -9,6 +9,8 @@
 //! ```
 
 mod own_process;
+mod control_group;
+mod resources;
 mod other_process;
 mod quota;
 mod drill_engine;
@@ -90,6 +92,22 @@ drills! {
     SlowHarvest = "slow-harvest", SlowStage, "harvest takes 3 ms for each batch";
     /// A role claims work that moves nothing.
     ClaimsWork = "claims-work", ClaimsWork, "poll reports work in each frame";
+    /// Programs that end while the thread still waits have its core one after the other.
+    ManyCompetitors = "many-competitors", Descheduled, "eight short shells take a hot thread's core in turn";
+    /// A core is taken out of the process's cpuset.
+    CoreOutsideCpuset = "core-outside-cpuset", OutsideCpuset, "a hot thread's core leaves the cpuset";
+    /// A core goes offline.
+    CoreOffline = "core-offline", Offline, "a hot thread's core goes offline";
+    /// Two independent faults.
+    TwoCauses = "two-causes", DeviceHung, "the device completes nothing while a shell takes a hot thread's core";
+    /// Shots take slots and none is given back.
+    SlotsFill = "slots-fill", RunningOut, "the device completes nothing while 8 shots a second come";
+    /// The run's disk fills.
+    DiskFills = "disk-fills", RunningOut, "a file grows by 4 MiB a second on the run's disk";
+    /// Memory is used up.
+    MemoryFills = "memory-fills", RunningOut, "32 MiB of memory are taken each second";
+    /// UTC and the engine's counter drift apart.
+    ClockDrifts = "clock-drifts", RunningOut, "the machine's clock is slewed by 0.5 ms a second";
 }
 
 impl Drill {
@@ -179,6 +197,15 @@ pub fn run(drill: Drill, program: &Program) -> Row {
             delays them (pinwheel sim)"
                 .into(),
         )),
+        Drill::CoreOffline => Err(DrillError::NotPermitted(
+            "a drill would take a core from every program of the machine; tests take it from recorded files".into(),
+        )),
+        Drill::ClockDrifts => Err(DrillError::NotPermitted(
+            "a drill would change the clock of the whole machine; a test slews a clock of its own".into(),
+        )),
+        Drill::SlotsFill => on_a_thread_of_its_own(resources::slots_fill),
+        Drill::DiskFills => on_a_thread_of_its_own(resources::disk_fills),
+        Drill::MemoryFills => on_a_thread_of_its_own(resources::memory_fills),
         _ => on_a_thread_of_its_own(|| own_process::inside(drill)),
     };
     match done {

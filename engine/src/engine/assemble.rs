@@ -87,7 +87,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     check_width(&model)?;
     check_order(&config)?;
     let decoding = Decoding::of(model, &config.profile)?;
-    let disk = config.environment.as_ref().map(|keep| keep.directory.clone());
+    let disk = config.run_dir.clone();
     let report = environment::look(&mut config, &host, &placed, &clock)?;
     let cores::Placed { plan, claims, notes } = placed;
     let cold_threads = ColdThreads::new(&plan.cold_cores);

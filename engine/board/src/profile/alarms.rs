@@ -219,6 +219,9 @@ rules! {
     /// An error of a stream is more or less frequent than the model says.
     ModelDrift = 22, "model_drift", "times as often as the model says, or as rare", Warn, 1.25, 1.0,
         "refit the model to the run's shots (pinwheel fit last -o new.dem), and decode with it";
+    /// A resource runs out within a minute, by the trend of its last ten seconds.
+    RunningOut = 23, "running_out", "s by which the time left is below 60 s", Note, 1.0, 0.5,
+        "the alarm says which resource and when: free some, or find what takes it before it ends";
 }
 
 impl RuleId {

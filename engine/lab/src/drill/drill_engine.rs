@@ -16,6 +16,7 @@ use crate::record::AnswerSink;
 use crate::roles::RoleKind;
 use crate::stall::Cause;
 use crate::units::Nanos;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,8 +83,18 @@ pub(crate) fn config(profile: Profile, sink: Option<AnswerSink>) -> Result<Confi
 impl DrillEngine {
     /// Starts one and waits until it is Live.
     pub(crate) fn start(profile: Profile, sink: Option<AnswerSink>, pages: Pages) -> Result<DrillEngine, DrillError> {
+        DrillEngine::start_with(config(profile, sink)?, pages)
+    }
+
+    /// The same, whose run is kept in `directory`.
+    pub(crate) fn start_in(profile: Profile, directory: &Path) -> Result<DrillEngine, DrillError> {
+        let config = Config { run_dir: Some(directory.to_owned()), ..config(profile, None)? };
+        DrillEngine::start_with(config, Pages::None)
+    }
+
+    fn start_with(config: Config, pages: Pages) -> Result<DrillEngine, DrillError> {
         let drill_command = DrillCommand::new(if pages == Pages::Reserved { PAGES_BYTES } else { 0 });
-        let config = Config { drill_command: Some(Arc::clone(&drill_command)), ..config(profile, sink)? };
+        let config = Config { drill_command: Some(Arc::clone(&drill_command)), ..config };
         let engine = Engine::start(config).map_err(|error| DrillError::Failed(error.to_string()))?;
         // Threads and processes that the drill starts must not run on hot cores.
         let _ = pin::confine_current_thread(&engine.plan().cold_cores);

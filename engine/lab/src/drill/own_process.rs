@@ -3,15 +3,17 @@
 //!
 //! On the drill's thread. Helpers (a shell, a thread) end with their drill.
 
+use super::control_group::ControlGroup;
 use super::drill_engine::{DrillEngine, Pages, profile, rest};
 use super::{Drill, DrillError, DrillVerdict};
-use crate::board::snapshot::{AlarmView, FaultView};
+use crate::board::snapshot::{AlarmView, FaultView, Snapshot};
 use crate::fault::FaultCode;
 use crate::host::{pin, priority};
 use crate::hot::drill_role::Misbehaviour;
 use crate::profile::{Priority, RuleId};
 use crate::record::{AnswerSink, REORDER_SLACK, SinkConfig};
 use crate::roles::RoleKind;
+use crate::stall::Cause;
 use pinwheel_edge::slot::word::ErrorCode;
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
@@ -30,6 +32,7 @@ const SHELLS: usize = 8;
 pub(super) fn inside(drill: Drill) -> Result<DrillVerdict, DrillError> {
     match drill {
         Drill::FullRing => full_ring(),
+        Drill::CoreOutsideCpuset => core_outside_cpuset(),
         Drill::LaunchFailures | Drill::WorkerNeverEnds => by_profile(drill),
         _ => {
             if drill == Drill::PageFaults {
@@ -66,6 +69,8 @@ fn provoke(drill: Drill, engine: &DrillEngine) -> Result<DrillVerdict, DrillErro
         Drill::SlowHarvest => order(RoleKind::Harvest, Misbehaviour::SlowDown, Duration::from_millis(3)),
         Drill::LostAffinity => return lost_affinity(engine, tid, core, from_ns, at_thread),
         Drill::Competitor => return competitor(engine, core, at_thread),
+        Drill::ManyCompetitors => return many_competitors(engine, core, at_thread),
+        Drill::TwoCauses => return two_causes(engine, core),
         Drill::AllocationStorm => return allocation_storm(engine, at_thread),
         _ => return Err(DrillError::Failed(format!("drill {} cannot be provoked in this process", drill.name()))),
     }
@@ -141,17 +146,58 @@ fn lost_affinity(
     given
 }
 
-/// A shell that waits for a line on its standard input, and then spins. Killed when dropped.
+/// A hot thread's core leaves the cpuset of this process, and comes back.
+fn core_outside_cpuset() -> Result<DrillVerdict, DrillError> {
+    let (cores, memory) = (("cpuset.cpus", "cpuset.cpus"), ("cpuset.mems", "cpuset.mems"));
+    let group = ControlGroup::make("cpuset")?;
+    let all = |(first, second): (&'static str, &'static str)| {
+        let own = group.read((first, second), true);
+        let effective = format!("{second}.effective");
+        if own.is_empty() { group.read((first, &effective), true) } else { own }
+    };
+    group.set(memory, &all(memory))?;
+    group.set(cores, &all(cores))?;
+    group.enter()?;
+    let engine = DrillEngine::start(profile()?, None, Pages::None)?;
+    let (thread, _, core) = engine.thread_of(RoleKind::Dispatch)?;
+    let core = core.ok_or_else(|| DrillError::NotPermitted("no hot thread could be pinned".into()))?;
+    let name = engine.running.plan().threads[thread].name.clone();
+    let others: Vec<String> =
+        engine.running.plan().cold_cores.iter().filter(|other| **other != core).map(u32::to_string).collect();
+    if others.is_empty() {
+        return Err(DrillError::NotPermitted("there is only one core, so none can be taken away".into()));
+    }
+    let from_ns = engine.now_ns();
+    group.set(cores, &others.join(","))?;
+    let at_thread = |alarm: &AlarmView| alarm.thread.as_deref() == Some(&name);
+    let given = engine.verdict(Drill::CoreOutsideCpuset.expected(), from_ns, at_thread);
+    group.set(cores, &all(cores))?;
+    engine.end();
+    given
+}
+
+/// A shell that waits for a line on its standard input, and then runs a script. Killed when dropped.
 struct Shell(Child);
 
+/// Takes its core for ever.
+const SPIN: &str = "read go; while :; do :; done";
+/// Takes its core by one process after the other, each some 20 ms long.
+const SPIN_IN_TURNS: &str =
+    "read go; for turn in 1 2 3 4 5 6 7 8; do (n=0; while [ $n -lt 20000 ]; do n=$((n+1)); done); done";
+
 impl Shell {
-    fn start(core: u32) -> std::io::Result<Shell> {
+    fn start(core: u32, script: &str) -> std::io::Result<Shell> {
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", "read go; while :; do :; done"]).current_dir("/").env_clear();
+        command.args(["-c", script]).current_dir("/").env_clear();
         let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let shell = Shell(child);
         let moved = pin::confine_thread(shell.0.id(), &[core]);
         moved.map_err(|error| std::io::Error::other(error.to_string())).map(|()| shell)
+    }
+
+    /// Its name in a verdict.
+    fn name(&self) -> String {
+        format!("({})", self.0.id())
     }
 
     /// Ends the wait. If the shell has ended, the verdict names another cause.
@@ -167,6 +213,63 @@ impl Drop for Shell {
     }
 }
 
+fn start_shell(core: u32, script: &str) -> Result<Shell, DrillError> {
+    Shell::start(core, script)
+        .map_err(|error| DrillError::NotPermitted(format!("cannot start a competing shell: {error}")))
+}
+
+/// A shell on `core` that goes before the hot thread.
+fn first_shell(core: Option<u32>, script: &str) -> Result<Shell, DrillError> {
+    let core = core.ok_or_else(|| DrillError::NotPermitted("no hot thread could be pinned".into()))?;
+    let shell = start_shell(core, script)?;
+    priority::set(Some(shell.0.id()), Priority::Fifo(1))
+        .map_err(|error| DrillError::NotPermitted(format!("no real-time priority for a shell: {error}")))?;
+    rest(Duration::from_millis(20));
+    Ok(shell)
+}
+
+/// Programs that have ended before the hot thread runs again: the verdict names them as a group.
+fn many_competitors(
+    engine: &DrillEngine,
+    core: Option<u32>,
+    about: impl Fn(&AlarmView) -> bool,
+) -> Result<DrillVerdict, DrillError> {
+    let mut shell = first_shell(core, SPIN_IN_TURNS)?;
+    let (from_ns, parent) = (engine.now_ns(), format!(", children of sh {}", shell.name()));
+    shell.spin();
+    let is_named = |alarm: &AlarmView| about(alarm) && alarm.who.contains(" ×") && alarm.who.contains(&parent);
+    engine.verdict(Drill::ManyCompetitors.expected(), from_ns, is_named)
+}
+
+/// A device that hangs and a competitor at once are two incidents, each with its own root.
+fn two_causes(engine: &DrillEngine, core: Option<u32>) -> Result<DrillVerdict, DrillError> {
+    let mut shell = first_shell(core, SPIN)?;
+    let from_ns = engine.now_ns();
+    engine.drill_command.request(RoleKind::Device, Misbehaviour::StandStill, Duration::ZERO);
+    shell.spin();
+    rest(FAULT_SPAN + Duration::from_millis(20));
+    let name = shell.name();
+    drop(shell);
+    let roots = |now: &Snapshot| -> Vec<(String, String)> {
+        let recent = now.incidents.iter().filter(|incident| incident.onset_ns + 1_000_000_000 >= from_ns);
+        recent.map(|incident| (incident.root.cause.clone(), incident.root.who.clone())).collect()
+    };
+    let both = engine.until(super::VERDICT_LIMIT, |now| {
+        let roots = roots(now);
+        let is_named =
+            |cause: Cause, who: &str| roots.iter().any(|root| root.0 == cause.name() && root.1.contains(who));
+        (is_named(Cause::DeviceHung, "") && is_named(Cause::Descheduled, &name)).then_some(())
+    });
+    if both.is_none() {
+        let found = roots(&engine.running.snapshot());
+        return Err(DrillError::Failed(format!("expected two incidents, of the device and of sh {name}: {found:?}")));
+    }
+    let device = [RuleId::Quarantine.name(), RuleId::DeviceLost.name()];
+    let given = engine.verdict(Drill::TwoCauses.expected(), from_ns, |alarm| device.contains(&alarm.rule));
+    engine.drill_command.end();
+    given
+}
+
 /// One shell with a higher priority than the hot thread if that is permitted, else several shells.
 fn competitor(
     engine: &DrillEngine,
@@ -174,9 +277,7 @@ fn competitor(
     about: impl Fn(&AlarmView) -> bool,
 ) -> Result<DrillVerdict, DrillError> {
     let core = core.ok_or_else(|| DrillError::NotPermitted("no hot thread could be pinned".into()))?;
-    let shell = || {
-        Shell::start(core).map_err(|error| DrillError::NotPermitted(format!("cannot start a competing shell: {error}")))
-    };
+    let shell = || start_shell(core, SPIN);
     let first = shell()?;
     let goes_first = priority::set(Some(first.0.id()), Priority::Fifo(1)).is_ok();
     let mut shells = vec![first];
@@ -187,7 +288,7 @@ fn competitor(
     let from_ns = engine.now_ns();
     shells.iter_mut().for_each(Shell::spin);
     rest(FAULT_SPAN + Duration::from_millis(20));
-    let names: Vec<String> = shells.iter().map(|shell| format!("({})", shell.0.id())).collect();
+    let names: Vec<String> = shells.iter().map(Shell::name).collect();
     if goes_first {
         shells.clear();
     }

@@ -1,11 +1,12 @@
 //! Alarms from counters: late answers, backlog, errors, quarantine, input, rings, roles, clocks,
-//! disk.
+//! disk, and what runs out soon.
 //!
 //! Owns the counters of the last [`WINDOW`] readings. The watchdog calls it every 100 ms; it reads
 //! plain words of the board. Bounded by the shape, by rules and by sites. Computes values; the
 //! rules decide by their limits.
 
 mod reading;
+mod trend;
 
 use super::verdict::{Cause, Verdict, joined};
 use crate::board::alarms::{Confidence, Site};
@@ -19,7 +20,8 @@ use crate::units::TickRate;
 use pinwheel_edge::slot::word::ErrorCode;
 use reading::{CounterReading, SiloReading};
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use trend::Trends;
 
 /// Readings in a window of 0.5 s.
 const WINDOW: usize = 6;
@@ -78,6 +80,7 @@ pub(super) struct CounterRules {
     disk: Option<PathBuf>,
     growing: Vec<u32>,
     free_mib: Option<f64>,
+    trends: Trends,
     looked: u64,
     /// See [`CounterRules::shots_hit`].
     shots_hit: u64,
@@ -86,13 +89,15 @@ pub(super) struct CounterRules {
 }
 
 impl CounterRules {
-    pub(super) fn new(rate: TickRate, silos: usize, disk: Option<PathBuf>) -> CounterRules {
+    /// Rules of an engine with this many silos, whose run is kept in `disk`; `root` has the machine's files.
+    pub(super) fn new(rate: TickRate, silos: usize, disk: Option<PathBuf>, root: &Path) -> CounterRules {
         CounterRules {
             looks: VecDeque::new(),
             rate,
             disk,
             growing: vec![0; silos],
             free_mib: None,
+            trends: Trends::new(root, rate, silos),
             looked: 0,
             shots_hit: 0,
             hits: VecDeque::new(),
@@ -121,6 +126,7 @@ impl CounterRules {
         self.source(board, long, now, &mut found);
         self.grow(&mut found);
         self.disk(&mut found);
+        self.trends.look(board, now_ns, self.disk.as_deref(), &mut found);
         found
     }
 

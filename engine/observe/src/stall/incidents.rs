@@ -97,7 +97,8 @@ fn rank(sign: &Sign) -> u8 {
         RuleId::RingFull => 9,
         RuleId::Backlog => 10,
         RuleId::LateAnswers => 11,
-        RuleId::Errors | RuleId::Source | RuleId::Events | RuleId::ModelDrift | RuleId::Duplicates => 12,
+        RuleId::RunningOut => 12,
+        RuleId::Errors | RuleId::Source | RuleId::Events | RuleId::ModelDrift | RuleId::Duplicates => 13,
     }
 }
 
@@ -179,10 +180,15 @@ fn leads_to(root: &Sign, sign: &Sign) -> bool {
         }
         RuleId::Errors if !is_of_time(root.site) => has_silo && is_slow(sign) && sign.cause == root.cause,
         RuleId::RingFull | RuleId::Backlog => has_silo && is_slow(sign),
-        RuleId::LateAnswers => has_silo && sign.rule == RuleId::Errors && is_of_time(sign.site),
+        RuleId::LateAnswers => has_silo && matches!(sign.rule, RuleId::Errors | RuleId::RunningOut) && is_slow(sign),
         RuleId::InputHealth => sign.rule == RuleId::ModelDrift && is_thread,
         RuleId::Disk => sign.rule == RuleId::Events,
-        RuleId::Errors | RuleId::Source | RuleId::Events | RuleId::ModelDrift | RuleId::Duplicates => false,
+        RuleId::Errors
+        | RuleId::Source
+        | RuleId::Events
+        | RuleId::ModelDrift
+        | RuleId::Duplicates
+        | RuleId::RunningOut => false,
     }
 }
 
@@ -191,6 +197,8 @@ fn leads_to(root: &Sign, sign: &Sign) -> bool {
 fn is_slow(sign: &Sign) -> bool {
     match sign.rule {
         RuleId::RingFull | RuleId::Backlog | RuleId::LateAnswers => true,
+        // Slots fill because shots wait.
+        RuleId::RunningOut => matches!(sign.site, Site::Silo(..)),
         RuleId::Errors => is_of_time(sign.site),
         // Shots that a socket's senders lost because nobody read it.
         RuleId::Source => sign.site == Site::Engine(1),
@@ -199,10 +207,10 @@ fn is_slow(sign: &Sign) -> bool {
 }
 
 /// Whether it has a cause that no thread that stood still explains: a stage that is slow by itself,
-/// or a reader of answers that does not read.
+/// a reader of answers that does not read, or a trend of ten seconds.
 fn has_own_reason(sign: &Sign) -> bool {
     let is_reader = sign.rule == RuleId::RingFull && matches!(sign.site, Site::Silo(_, 1));
-    sign.cause == Some(Cause::SlowStage) || is_reader
+    sign.cause == Some(Cause::SlowStage) || is_reader || sign.rule == RuleId::RunningOut
 }
 
 /// Whether it is known who, or which part of the engine, made its thread stand still: that is no

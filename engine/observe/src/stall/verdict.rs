@@ -110,6 +110,8 @@ causes! {
     Allocation = "allocation",
     /// The disk is full, or events were lost.
     Records = "records lost",
+    /// A resource ends soon.
+    RunningOut = "running out",
     /// A defect of this program.
     Defect = "defect",
     /// Something below the kernel, which it does not see.

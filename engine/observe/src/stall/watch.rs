@@ -162,7 +162,7 @@ impl Watchdog {
     pub fn new(config: WatchdogConfig) -> Watchdog {
         let now = config.clock.ticks();
         let silos = config.board.shape().silos as usize;
-        let counter_rules = CounterRules::new(config.clock.rate(), silos, config.disk.clone());
+        let counter_rules = CounterRules::new(config.clock.rate(), silos, config.disk.clone(), &config.root);
         Watchdog {
             threads: Vec::new(),
             accounts: Accounts::open(Owner::Own, &[]),

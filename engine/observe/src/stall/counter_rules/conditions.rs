@@ -11,6 +11,7 @@ use crate::stall::verdict::Cause;
 use crate::streams::{HealthVerdict, SourceKind};
 use crate::units::TickRate;
 use pinwheel_edge::slot::word::ErrorCode;
+use std::path::Path;
 
 const SILO: Site = Site::Silo(0, 0);
 const SECOND: u64 = 1_000 * MS;
@@ -148,7 +149,7 @@ fn workers_in_quarantine_are_counted_and_named() {
             board::set(word, value);
         }
         board::set(&board.dispatch(0).device_state, device_state);
-        let found = CounterRules::new(TickRate::NANOS, 1, None).look(&board, 0, None);
+        let found = CounterRules::new(TickRate::NANOS, 1, None, Path::new("/no/such")).look(&board, 0, None);
         found.into_iter().find(|condition| condition.rule == RuleId::Quarantine)
     };
     assert_eq!(quarantine([0, 1, 2], 0), None);
@@ -445,7 +446,7 @@ fn free_space_is_looked_at_every_two_seconds_and_counts_below_its_least() {
     assert_eq!(little.verdict.sentence, sentence);
     assert_eq!(disk(FREE_MIB), None);
     let looks = |looks: u64| {
-        let mut rules = CounterRules::new(TickRate::NANOS, 1, Some(std::env::temp_dir()));
+        let mut rules = CounterRules::new(TickRate::NANOS, 1, Some(std::env::temp_dir()), Path::new("/no/such"));
         (0..looks).for_each(|look| {
             rules.free_mib = if look == 0 { None } else { Some(0.5) };
             rules.look(&board, look * 100 * MS, None);
@@ -476,7 +477,7 @@ fn the_last_look_judges_the_last_window_whatever_its_rates() {
     let found = rules.last(&board, 30 * MS);
     let judged: Vec<_> = found.iter().map(|condition| (condition.rule, condition.value)).collect();
     assert_eq!(judged, [(RuleId::Duplicates, 1.0), (RuleId::Errors, 2.0), (RuleId::RoleDied, 1.0)]);
-    let at_once = CounterRules::new(TickRate::NANOS, 1, None).last(&board, 0);
+    let at_once = CounterRules::new(TickRate::NANOS, 1, None, Path::new("/no/such")).last(&board, 0);
     assert_eq!(at_once.len(), 2, "without a look before there is no window for errors");
 }
 

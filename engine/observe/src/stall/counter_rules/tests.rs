@@ -8,6 +8,7 @@ use crate::profile::RuleId;
 use crate::roles::RoleKind;
 use crate::stall::verdict::Cause;
 use crate::units::TickRate;
+use std::path::Path;
 
 pub(super) const MS: u64 = 1_000_000;
 
@@ -35,7 +36,7 @@ pub(super) fn world() -> (CounterRules, Board) {
     let board = Board::create(shape, Place::Private).unwrap();
     board::set(&board.thread(0).roles_count, 1);
     board::set(&board.thread(0).roles[0].identity, RoleKind::Harvest as u64);
-    (CounterRules::new(TickRate::NANOS, 1, None), board)
+    (CounterRules::new(TickRate::NANOS, 1, None, Path::new("/no/such")), board)
 }
 
 pub(super) fn stall(took_ms: u64, ended_ms: u64) -> RecentStall {

@@ -72,6 +72,7 @@ fn each_cause_explains_what_it_leads_to_and_nothing_else() {
     let overflow = errors(ErrorCode::OverflowDeadline, 0, 1_200);
     let panics = errors(ErrorCode::DecoderPanic, 0, 1_200);
     let moved = sign(RuleId::Affinity, HOT, Affinity, 1_000);
+    let runs_out = |site| sign(RuleId::RunningOut, site, Cause::RunningOut, 1_400);
     let table = [
         // A thread that stands still makes its silo's shots late.
         (stall(Descheduled), late(Descheduled, 1_100), true),
@@ -87,6 +88,14 @@ fn each_cause_explains_what_it_leads_to_and_nothing_else() {
         (stall(LongHandler), quarantine.clone(), false),
         (stall(Descheduled), lost(0), false),
         (stall(Descheduled), Sign { silos: 2, ..late(Descheduled, 1_100) }, false),
+        // Slots fill over seconds: not because a thread stood still for a moment.
+        (stall(Descheduled), runs_out(SILO), false),
+        (device.clone(), runs_out(SILO), true),
+        (full(2), runs_out(SILO), true),
+        (late(Cause::SlowStage, 1_100), runs_out(SILO), true),
+        (backlog.clone(), runs_out(SILO), true),
+        (device.clone(), runs_out(Site::Engine(1)), false),
+        (disk.clone(), runs_out(Site::Engine(0)), false),
         // The same thread.
         (stall(Descheduled), gap(HOT, Descheduled), true),
         (stall(Descheduled), gap(HOT, Cause::Unexplained), true),
