@@ -103,6 +103,9 @@ pub enum Action {
     Input,
     /// Give a reason, at a question.
     Why,
+    /// Begin the tour, or go to its next step.
+    Tour,
+    EndTour,
 }
 
 /// How to sort a list.
@@ -149,8 +152,9 @@ named! {
     pub enum Scope {
         /// In every view without a question.
         Views = "views", "everywhere";
-        /// Takes precedence over the keys of every view, as do the next four.
+        /// Takes precedence over the keys of every view, as do the next five.
         Profiles = "profiles", "in profiles";
+        Help = "help", "in help";
         Alarms = "alarms", "in alarms";
         Placement = "placement", "in placement";
         Streams = "streams", "in streams";
@@ -170,7 +174,9 @@ impl Scope {
     /// The scope searched for a key that this scope does not bind.
     fn outer(self) -> Option<Scope> {
         match self {
-            Scope::Profiles | Scope::Past | Scope::Alarms | Scope::Placement | Scope::Streams => Some(Scope::Views),
+            Scope::Profiles | Scope::Help | Scope::Past | Scope::Alarms | Scope::Placement | Scope::Streams => {
+                Some(Scope::Views)
+            }
             _ => None,
         }
     }

@@ -18,6 +18,7 @@ pub mod measured;
 pub mod questions;
 pub mod switch;
 pub mod target;
+pub mod tour;
 pub mod view;
 
 use crate::keymap::Scope;
@@ -39,6 +40,7 @@ use pinwheel_engine::roles::ThreadState;
 use std::rc::Rc;
 use switch::Switch;
 use target::Pressed;
+use tour::Tour;
 
 pub use asking::{Asked, Overlay};
 pub use choices::Mouse;
@@ -234,6 +236,8 @@ pub struct Model {
     pub mouse: Mouse,
     /// The last click.
     pub pressed: Option<Pressed>,
+    /// The tour, while it is under way.
+    pub tour: Option<Tour>,
 }
 
 impl Model {
@@ -274,6 +278,7 @@ impl Model {
             chosen: Chosen::default(),
             mouse: Mouse::On,
             pressed: None,
+            tour: None,
         }
     }
 
@@ -328,6 +333,7 @@ impl Model {
             (Some(Overlay::Columns(_)), _) => Scope::Columns,
             (Some(_), _) => Scope::Question,
             (None, View::Profiles) => Scope::Profiles,
+            (None, View::Help) => Scope::Help,
             // In the slots view the arrows always move the cursor; [ and ] step in time everywhere.
             (None, view) if self.frozen.is_some() && view != View::Slots => Scope::Past,
             (None, View::Alarms) => Scope::Alarms,

@@ -22,6 +22,7 @@ use crate::effect::{ConsoleEnd, Effect};
 use crate::model::derived::Marks;
 use crate::model::lookups::LookedUp;
 use crate::model::measured::measure;
+use crate::model::tour;
 use crate::model::{Leaving, Mode, Model, NOTICE_NS, Notice, NoticeKind, Overlay, Picture, Scene, View};
 use crate::msg::{Finished, Msg, Signal};
 use crate::source::{Ownership, Reply};
@@ -35,6 +36,9 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
     let mut effects = take_in(model, msg);
     if model.view == View::Compare {
         model.compared = crate::model::lists::pairs(model);
+    }
+    if let Some((kind, text)) = tour::follow(model) {
+        notice(model, kind, text);
     }
     lists::settle(model);
     effects.extend(lists::wanted(model).map(Effect::LookUp));

@@ -57,6 +57,8 @@ fn freshness(model: &Model) -> Freshness {
 
 fn paint(model: &Model, pen: &mut Pen<'_>) {
     let (width, height) = (pen.width(), pen.height());
+    let tour = model.tour.filter(|_| height >= LISTS.1);
+    let tour_rows = if tour.is_some() { panels::tour::ROWS } else { 0 };
     if width < REDUCED.0 || height < REDUCED.1 {
         too_small(pen);
         return;
@@ -65,7 +67,7 @@ fn paint(model: &Model, pen: &mut Pen<'_>) {
         let x = panels::reduced::status(model, &mut pen.rows(0, 1));
         if reduced(model.view, (width, height)) {
             panels::reduced::alarms(model, x, &mut pen.rows(0, 1));
-            body(model, &mut pen.rows(1, height - 1));
+            body(model, &mut pen.rows(1, height - 1 - tour_rows));
         } else {
             panels::reduced::facts(model, &mut pen.rows(1, height - 1));
         }
@@ -76,7 +78,7 @@ fn paint(model: &Model, pen: &mut Pen<'_>) {
             panels::tabs::draw(model, &mut pen.rows(2, 3).fresh());
         }
         let line = u16::from(model.timeline.is_some());
-        body(model, &mut pen.rows(2 + tabs, height - 1 - line));
+        body(model, &mut pen.rows(2 + tabs, height - 1 - line - tour_rows));
         if let Some(timeline) = &model.timeline {
             panels::timeline::draw(model, timeline, &mut pen.rows(height - 2, height - 1).fresh());
         }
@@ -84,7 +86,11 @@ fn paint(model: &Model, pen: &mut Pen<'_>) {
     if let Some(why) = &model.lost {
         panels::lost::draw(why, &mut pen.rows(height.saturating_sub(4), height - 1).fresh());
     }
-    overlay(model, &mut pen.rows(0, height - 1).fresh());
+    let bottom = height - 1 - u16::from(model.timeline.is_some());
+    overlay(model, &mut pen.rows(0, height - 1 - tour_rows).fresh());
+    if let Some(tour) = tour {
+        panels::tour::draw(model, tour, &mut pen.rows(bottom - tour_rows, bottom).fresh());
+    }
     panels::footer::draw(model, &mut pen.fresh());
 }
 

@@ -100,6 +100,8 @@ pub const TABLE: &[Binding] = &[
     bind(Scope::Views, &[Key::Char('U')], Action::UndoModel, NO, "take the last change of the error model back"),
     bind(Scope::Views, &[Key::Char('I')], Action::Input, NO, "another input: drains, then restarts on it"),
     bind(Scope::Profiles, &[Key::Enter], Action::Take, Footer::Word("apply"), "show what would change, and apply"),
+    bind(Scope::Help, &[Key::Char('t')], Action::Tour, Footer::Word("tour"), "begin the tour; in it, its next step"),
+    bind(Scope::Help, &[Key::Esc], Action::EndTour, NO, "end the tour"),
     bind(Scope::Past, &[Key::Left], Action::Scrub(-100), NO, "a tenth of a second back"),
     bind(Scope::Past, &[Key::Right], Action::Scrub(100), NO, "a tenth of a second forward"),
     bind(Scope::Past, &[Key::Home], Action::ToEnd(End::First), NO, "to the first moment recorded"),

@@ -11,6 +11,7 @@ use crate::model::alarms::{selected, stood_for};
 use crate::model::commands::{Choice, Typed};
 use crate::model::links::{self, Link};
 use crate::model::lists::{Arranged, List, copied};
+use crate::model::tour;
 use crate::model::{Leaving, Location, Model, Mouse, NoticeKind, Overlay, TRAIL_MAX, View, Zoom};
 use crate::msg::Finished;
 use crate::source::Ownership;
@@ -74,6 +75,8 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         | Action::Zoom
         | Action::Back
         | Action::NextTheme
+        | Action::Tour
+        | Action::EndTour
         | Action::Mark => {
             look(model, action);
             Vec::new()
@@ -145,6 +148,12 @@ fn look(model: &mut Model, action: Action) {
         Action::Back => back(model),
         Action::NextTheme => palette::theme(model, model.theme.palette.next()),
         Action::Mark => mark(model),
+        Action::Tour => {
+            if let Some((kind, text)) = tour::go_on(model) {
+                notice(model, kind, text);
+            }
+        }
+        Action::EndTour => model.tour = None,
         _ => {}
     }
 }

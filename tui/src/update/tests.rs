@@ -8,6 +8,7 @@ mod clicking;
 mod following;
 mod fuzz;
 mod switching;
+mod touring;
 
 use super::update;
 use crate::effect::{ConsoleEnd, Effect};

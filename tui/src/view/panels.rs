@@ -23,6 +23,7 @@ pub mod table;
 pub mod tabs;
 pub mod threads;
 pub mod timeline;
+pub mod tour;
 pub mod trends;
 pub mod workers;
 

@@ -366,3 +366,12 @@ fn footer_and_help_show_the_table() {
         assert!(footer.contains(&format!("{keys} {word}")), "{word}");
     }
 }
+
+#[test]
+fn the_tour_leaves_the_rows_above_it_to_the_view() {
+    for size in [(80, 24), (200, 60)] {
+        let mut model = watched(MONO, size, SyntheticFaults::None);
+        keys(&mut model, &[Key::Char('?'), Key::Char('t'), Key::Char('2')]);
+        insta::assert_snapshot!(format!("tour_{}x{}", size.0, size.1), dump(&model));
+    }
+}

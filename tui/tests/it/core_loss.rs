@@ -77,7 +77,7 @@ fn a_core_that_leaves_the_cpuset_is_released_and_everything_is_as_before_when_it
     };
     let is_claimed = || {
         let rows = world.run("cores --json").exits(0).json();
-        let row = rows.as_array().unwrap().iter().find(|row| row["core"].to_string() == *core).unwrap();
+        let row = rows.as_array().unwrap().iter().find(|row| row["core"].as_u64() == core.parse().ok()).unwrap();
         !row["claimed_by"].is_null()
     };
     let events = || {

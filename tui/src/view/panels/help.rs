@@ -88,6 +88,10 @@ fn first_minutes(model: &Model) -> Vec<String> {
         }
     };
     lines.push(format!(
+        "{} begins a tour: six steps on this engine, with a fault to find.",
+        model.keymap.first_key(Scope::Help, Action::Tour)
+    ));
+    lines.push(format!(
         "{} {} {} change the view; each title is the question that the view answers.",
         key(Action::NextView),
         key(Action::Show(View::Threads)),
