@@ -103,6 +103,10 @@ pub enum Action {
     Input,
     /// Give a reason, at a question.
     Why,
+    /// Half the span of the chart, around the cursor.
+    Closer,
+    /// Twice the span of the chart.
+    Wider,
     /// Begin the tour, or go to its next step.
     Tour,
     EndTour,
@@ -152,9 +156,10 @@ named! {
     pub enum Scope {
         /// In every view without a question.
         Views = "views", "everywhere";
-        /// Takes precedence over the keys of every view, as do the next five.
+        /// Takes precedence over the keys of every view, as do the next six.
         Profiles = "profiles", "in profiles";
         Help = "help", "in help";
+        Chart = "chart", "in the chart";
         Alarms = "alarms", "in alarms";
         Placement = "placement", "in placement";
         Streams = "streams", "in streams";
@@ -174,9 +179,13 @@ impl Scope {
     /// The scope searched for a key that this scope does not bind.
     fn outer(self) -> Option<Scope> {
         match self {
-            Scope::Profiles | Scope::Help | Scope::Past | Scope::Alarms | Scope::Placement | Scope::Streams => {
-                Some(Scope::Views)
-            }
+            Scope::Profiles
+            | Scope::Help
+            | Scope::Chart
+            | Scope::Past
+            | Scope::Alarms
+            | Scope::Placement
+            | Scope::Streams => Some(Scope::Views),
             _ => None,
         }
     }

@@ -6,6 +6,7 @@
 
 pub mod alarms;
 mod asking;
+pub mod chart;
 pub mod choices;
 pub mod commands;
 pub mod derived;
@@ -27,6 +28,7 @@ use crate::msg::{ConsoleCost, Finished};
 use crate::source::data::{Access, Offer, Ownership};
 use crate::source::past::Note;
 use crate::theme::Theme;
+use chart::Chart;
 use choices::Chosen;
 use derived::{Derived, Marks};
 use history::History;
@@ -236,6 +238,8 @@ pub struct Model {
     pub mouse: Mouse,
     /// The last click.
     pub pressed: Option<Pressed>,
+    /// The span and cursor of the chart.
+    pub chart: Chart,
     /// The tour, while it is under way.
     pub tour: Option<Tour>,
 }
@@ -278,6 +282,7 @@ impl Model {
             chosen: Chosen::default(),
             mouse: Mouse::On,
             pressed: None,
+            chart: Chart::default(),
             tour: None,
         }
     }
@@ -334,6 +339,7 @@ impl Model {
             (Some(_), _) => Scope::Question,
             (None, View::Profiles) => Scope::Profiles,
             (None, View::Help) => Scope::Help,
+            (None, View::Chart) => Scope::Chart,
             // In the slots view the arrows always move the cursor; [ and ] step in time everywhere.
             (None, view) if self.frozen.is_some() && view != View::Slots => Scope::Past,
             (None, View::Alarms) => Scope::Alarms,

@@ -7,7 +7,8 @@
 pub mod attach;
 pub mod lookup;
 pub mod data;
-pub mod effects;
+mod chart;
+mod effects;
 pub mod live;
 pub mod past;
 pub mod replay;

@@ -130,6 +130,7 @@ fn body(model: &Model, pen: &mut Pen<'_>) {
         (Some(_), View::Cores) => panels::more::cores(model, pen),
         (Some(picture), View::Log) => panels::more::log(model, picture, pen),
         (Some(picture), View::Actions) => panels::more::actions(model, picture, pen),
+        (Some(picture), View::Chart) => panels::chart::draw(model, picture, pen),
         (Some(picture), View::Compare) => panels::more::compare(model, picture, pen),
     }
 }

@@ -48,6 +48,8 @@ pub fn action(action: Action) -> &'static str {
         Action::Back => "back",
         Action::NextTheme => "next-theme",
         Action::Mark => "mark",
+        Action::Closer => "closer",
+        Action::Wider => "wider",
         Action::Tour => "tour",
         Action::EndTour => "end-tour",
         Action::Undo => "undo-profile",

@@ -39,6 +39,7 @@ pub const TABLE: &[Binding] = &[
     show(&[Key::Char('c')], View::Cores),
     show(&[Key::Char('v')], View::Log),
     show(&[Key::Char('u')], View::Actions),
+    show(&[Key::Char('w')], View::Chart),
     show(&[Key::Char('=')], View::Compare),
     bind(Scope::Views, &[Key::Char(':')], Action::Palette, Footer::Word("command"), "find and run a command by name"),
     bind(
@@ -102,6 +103,8 @@ pub const TABLE: &[Binding] = &[
     bind(Scope::Profiles, &[Key::Enter], Action::Take, Footer::Word("apply"), "show what would change, and apply"),
     bind(Scope::Help, &[Key::Char('t')], Action::Tour, Footer::Word("tour"), "begin the tour; in it, its next step"),
     bind(Scope::Help, &[Key::Esc], Action::EndTour, NO, "end the tour"),
+    bind(Scope::Chart, &[Key::Char('+')], Action::Closer, Footer::Word("closer"), "half the span, around the cursor"),
+    bind(Scope::Chart, &[Key::Char('-')], Action::Wider, Footer::Word("wider"), "twice the span, up to the whole run"),
     bind(Scope::Past, &[Key::Left], Action::Scrub(-100), NO, "a tenth of a second back"),
     bind(Scope::Past, &[Key::Right], Action::Scrub(100), NO, "a tenth of a second forward"),
     bind(Scope::Past, &[Key::Home], Action::ToEnd(End::First), NO, "to the first moment recorded"),

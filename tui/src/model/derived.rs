@@ -329,7 +329,8 @@ fn per_s(now: u64, before: u64, seconds: f64) -> f64 {
     now.saturating_sub(before) as f64 / seconds
 }
 
-fn quantiles(window: &Histogram) -> Option<Quantiles> {
+/// Quantiles of a window; `None`: it has no value.
+pub fn quantiles(window: &Histogram) -> Option<Quantiles> {
     let count = window.count();
     (count > 0).then(|| Quantiles {
         count,

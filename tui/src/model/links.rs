@@ -5,7 +5,7 @@
 
 use super::alarms::{place_of, selected};
 use super::lookups::Event;
-use super::{Cursor, Location, Model, View, Zoom, lists};
+use super::{Cursor, Location, Model, View, Zoom, chart, lists};
 use crate::effect::Effect;
 use pinwheel_engine::board::alarms::Site;
 use pinwheel_engine::board::snapshot::{SlotState, Snapshot, WorkerState};
@@ -36,6 +36,10 @@ pub fn next(model: &Model) -> Result<Link, String> {
         View::Log => from_event(model.lookups.log.rows().get(model.cursor.event)),
         View::Actions => from_event(lists::actions::at(model, model.cursor.action)),
         View::Environment | View::Compare => Ok(zoomed(model)),
+        View::Chart => {
+            let nothing = || "there is no point yet: the recording is being read".to_owned();
+            chart::moment(model).map(|at_ns| Link::Do(Effect::LookAt(at_ns))).ok_or_else(nothing)
+        }
         View::Placement => Ok(to(model, View::Rings, |_| ())),
         View::Profiles | View::Graph | View::Arbiter | View::Help => {
             Err("this view's rows lead nowhere else; tab goes to the next view".to_owned())

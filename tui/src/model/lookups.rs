@@ -1,8 +1,10 @@
-//! Data read from outside the board: the run's environment and events, the machine's cores.
+//! Data read from outside the board: the run's environment, events and recording, the machine's
+//! cores.
 //!
 //! Plain data, on the console thread; a separate thread reads the data (`term::lookup`). Bounded by
 //! [`EVENTS_MAX`] events and by the size of the machine.
 
+use super::chart::Point;
 use super::measured::Measured;
 use pinwheel_engine::host::check::Row;
 use pinwheel_engine::host::usage::CoreUse;
@@ -21,6 +23,14 @@ pub enum LookupRequest {
     Log,
     /// `events.jsonl`, and the effects of its actions from the run's recording.
     Actions,
+    /// Points of a chart from the run's recording, at most `bins`.
+    Chart {
+        /// Nanoseconds since the engine's start.
+        from_ns: u64,
+        /// The same; beyond the recording: up to its end.
+        to_ns: u64,
+        bins: u16,
+    },
 }
 
 /// Result of a look-up.
@@ -32,6 +42,8 @@ pub enum LookupResult {
     Log(Result<Vec<Event>, String>),
     /// The events, and the effects of the actions by event number.
     Actions(Result<Vec<Event>, String>, Vec<(u64, Measured)>),
+    /// The points, and from when to when the recording reaches.
+    Chart(Result<(Vec<Point>, (u64, u64)), String>),
 }
 
 /// One event of the run.
@@ -99,6 +111,10 @@ pub struct LookedUp {
     /// Indexes of the events in `log` that are actions, cached because a list reads them for each
     /// of its cells.
     pub actions: Vec<usize>,
+    /// The points of the chart, oldest first.
+    pub chart: Lookup<Point>,
+    /// From when to when the recording reached then, nanoseconds since the engine's start.
+    pub chart_run_ns: Option<(u64, u64)>,
     /// Effects from the recording, by event number.
     pub effects: Vec<(u64, Measured)>,
     /// The last look-up requested, and its time by the console's clock.
@@ -112,6 +128,10 @@ impl LookedUp {
             LookupResult::Environment(result) => self.environment.take(result),
             LookupResult::Cores(result) => self.cores.take(result),
             LookupResult::Log(result) => self.take_log(result, alarms),
+            LookupResult::Chart(result) => {
+                self.chart_run_ns = result.as_ref().ok().map(|(_, run_ns)| *run_ns);
+                self.chart.take(result.map(|(points, _)| points));
+            }
             LookupResult::Actions(result, effects) => {
                 self.take_log(result, alarms);
                 self.effects = effects;

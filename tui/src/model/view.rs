@@ -21,6 +21,7 @@ named! {
         Cores = "cores", "cores: who uses which core?";
         Log = "log", "log: what happened in this run, and when?";
         Actions = "actions", "actions: who did what, why, and with what effect?";
+        Chart = "chart", "chart: how did rate and times change, and when?";
         Compare = "compare", "compare: what is other than at the mark?";
         Help = "help", "help: which key does what, and what do the signs mean?";
     }

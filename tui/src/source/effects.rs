@@ -22,10 +22,25 @@ const WINDOW_NS: u64 = 1_100_000_000;
 /// differ a little.
 const CLEAR_NS: u64 = 50_000_000;
 
+/// The recording of the run shown, kept open between look-ups.
+#[derive(Default)]
+pub struct OpenRecording(Option<(PathBuf, Tape)>);
+
+impl OpenRecording {
+    /// The recording of `run_dir` as it is now; `None`: there is none.
+    pub fn of(&mut self, run_dir: &Path) -> Option<&mut Tape> {
+        if self.0.as_ref().is_none_or(|(dir, _)| dir != run_dir) {
+            self.0 = Some((run_dir.to_owned(), Tape::open(run_dir).ok()?));
+        }
+        let (_, tape) = self.0.as_mut()?;
+        tape.refresh().ok()?;
+        Some(tape)
+    }
+}
+
 /// Results from a run's recording so far.
 #[derive(Default)]
 pub struct Effects {
-    run: Option<(PathBuf, Tape)>,
     /// By the action's number; complete effects are not read again.
     known: BTreeMap<u64, Measured>,
 }
@@ -33,8 +48,8 @@ pub struct Effects {
 impl Effects {
     /// The effects of the actions among `events`, by action number, as far as the recording of
     /// `run_dir` has them.
-    pub fn of(&mut self, run_dir: &Path, events: &[Event]) -> Vec<(u64, Measured)> {
-        let Some(tape) = recording(&mut self.run, run_dir) else { return Vec::new() };
+    pub fn of(&mut self, recording: &mut OpenRecording, run_dir: &Path, events: &[Event]) -> Vec<(u64, Measured)> {
+        let Some(tape) = recording.of(run_dir) else { return Vec::new() };
         let actions = events.iter().filter(|event| event.event == "operated");
         let actions: Vec<(&Event, u64)> = actions.filter_map(|event| Some((event, event.at_ns?))).collect();
         let mut known = BTreeMap::new();
@@ -51,16 +66,6 @@ impl Effects {
         self.known.clone_from(&known);
         known.into_iter().collect()
     }
-}
-
-/// The recording of `run_dir` as it is now; `None`: there is none.
-fn recording<'a>(run: &'a mut Option<(PathBuf, Tape)>, run_dir: &Path) -> Option<&'a mut Tape> {
-    if run.as_ref().is_none_or(|(dir, _)| dir != run_dir) {
-        *run = Some((run_dir.to_owned(), Tape::open(run_dir).ok()?));
-    }
-    let (_, tape) = run.as_mut()?;
-    tape.refresh().ok()?;
-    Some(tape)
 }
 
 /// Figures before and after an action at `at_ns`; `None`: nothing before it was recorded. There is

@@ -3,7 +3,8 @@
 //! Reads only. Called on the look-up thread, so a slow disk does not delay drawing. Bounded by
 //! [`TAIL_BYTES`] of events and by the size of the machine.
 
-use super::effects::Effects;
+use super::chart;
+use super::effects::{Effects, OpenRecording};
 use crate::model::lookups::{EVENTS_MAX, Event, LookupRequest, LookupResult};
 use pinwheel_engine::board;
 use pinwheel_engine::board::snapshot::Snapshot;
@@ -45,6 +46,7 @@ impl LookupContext {
 pub struct LookupState {
     /// The cores' load at the previous look-up.
     load: Option<Times>,
+    recording: OpenRecording,
     effects: Effects,
 }
 
@@ -59,10 +61,16 @@ pub fn look_up(wanted: LookupRequest, about: &LookupContext, kept: &mut LookupSt
         LookupRequest::Log => LookupResult::Log(run_dir.and_then(|dir| log(dir, about.moment))),
         LookupRequest::Actions => {
             let found = run_dir.and_then(|dir| Ok((dir, log(dir, about.moment)?)));
-            let effects = found.as_ref().map_or_else(|_| Vec::new(), |(dir, events)| kept.effects.of(dir, events));
+            let effects = found
+                .as_ref()
+                .map_or_else(|_| Vec::new(), |(dir, events)| kept.effects.of(&mut kept.recording, dir, events));
             LookupResult::Actions(found.map(|(_, events)| events), effects)
         }
         LookupRequest::Cores => LookupResult::Cores(cores(&mut kept.load)),
+        LookupRequest::Chart { from_ns, to_ns, bins } => LookupResult::Chart(run_dir.and_then(|dir| {
+            let tape = kept.recording.of(dir).ok_or_else(|| "this run has no recording yet".to_owned())?;
+            chart::points(tape, (from_ns, to_ns), bins)
+        })),
     }
 }
 

@@ -8,6 +8,7 @@ use super::{lists, moves, notice, palette, past, profile, questions, refuse_susp
 use crate::effect::{ConsoleEnd, Effect};
 use crate::keymap::{Action, Scope};
 use crate::model::alarms::{selected, stood_for};
+use crate::model::chart;
 use crate::model::commands::{Choice, Typed};
 use crate::model::links::{self, Link};
 use crate::model::lists::{Arranged, List, copied};
@@ -75,6 +76,8 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         | Action::Zoom
         | Action::Back
         | Action::NextTheme
+        | Action::Closer
+        | Action::Wider
         | Action::Tour
         | Action::EndTour
         | Action::Mark => {
@@ -154,6 +157,8 @@ fn look(model: &mut Model, action: Action) {
             }
         }
         Action::EndTour => model.tour = None,
+        Action::Closer => chart::zoom(model, true),
+        Action::Wider => chart::zoom(model, false),
         _ => {}
     }
 }

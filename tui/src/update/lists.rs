@@ -5,6 +5,7 @@
 use super::{moves, notice};
 use crate::keymap::Sorting;
 use crate::model::alarms::{place_of, selected};
+use crate::model::chart;
 use crate::model::lists::{self, Direction, List};
 use crate::model::lookups::{LookupRequest, LookupResult};
 use crate::model::{Model, NoticeKind, Overlay, View};
@@ -95,6 +96,16 @@ pub(super) fn toggle(model: &mut Model) {
     }
 }
 
+/// Time after which a look-up is repeated.
+fn period_ns(wanted: LookupRequest) -> u64 {
+    match wanted {
+        // A chart of the whole run grows with it; it reads a picture for each of its points.
+        LookupRequest::Chart { to_ns: u64::MAX, .. } => 5 * LOOK_NS / 2,
+        LookupRequest::Chart { .. } => 15 * LOOK_NS,
+        _ => LOOK_NS,
+    }
+}
+
 /// The look-up that the view needs, if it is due.
 pub(super) fn wanted(model: &mut Model) -> Option<LookupRequest> {
     let wanted = match model.view {
@@ -102,12 +113,13 @@ pub(super) fn wanted(model: &mut Model) -> Option<LookupRequest> {
         View::Cores => LookupRequest::Cores,
         View::Log => LookupRequest::Log,
         View::Actions => LookupRequest::Actions,
+        View::Chart => chart::request(model),
         // The question before a profile switch names the other users of the cores.
         _ if matches!(model.overlay, Some(Overlay::AskApply(_))) => LookupRequest::Cores,
         _ => return None,
     };
     let is_due = match model.lookups.asked {
-        Some((asked, at_ns)) => asked != wanted || model.now_ns.saturating_sub(at_ns) >= LOOK_NS,
+        Some((asked, at_ns)) => asked != wanted || model.now_ns.saturating_sub(at_ns) >= period_ns(wanted),
         None => true,
     };
     if !is_due {

@@ -4,6 +4,7 @@
 //! row when the user sorts or filters; a step goes to the next row in display order.
 
 use crate::keymap::Step;
+use crate::model::chart;
 use crate::model::lists::{List, shown};
 use crate::model::{Model, Overlay, View};
 
@@ -79,6 +80,7 @@ fn in_view(model: &mut Model, step: Step) {
         View::Sources => moved(&mut cursor.source, step, streams, 1),
         View::Profiles => moved(&mut cursor.profile, step, offers, 1),
         View::Graph => {}
+        View::Chart => chart::step(model, step),
         View::Arbiter => moved(&mut cursor.arbiter, step, arbiter, 1),
         View::Placement => moved(&mut cursor.silo, step, silos, 1),
         View::Help => moved(&mut cursor.help, step, help_rows, 1),

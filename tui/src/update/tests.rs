@@ -4,6 +4,7 @@
 
 mod acting;
 mod arranging;
+mod charting;
 mod clicking;
 mod following;
 mod fuzz;

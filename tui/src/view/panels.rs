@@ -3,6 +3,7 @@
 pub mod alarmlist;
 pub mod alarms;
 pub mod arbiter;
+pub mod chart;
 pub mod footer;
 pub mod graph;
 pub mod header;

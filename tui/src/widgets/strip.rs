@@ -15,6 +15,18 @@ pub fn bar(value: Option<f64>, max: f64) -> char {
     }
 }
 
+/// Row `y` from the top of a bar of `height` rows, from 0 to `max`; absent is a blank, zero is the lowest bar.
+pub fn column(value: Option<f64>, max: f64, height: u16, y: u16) -> char {
+    let Some(value) = value else { return ' ' };
+    let share = if max > 0.0 { (value / max).clamp(0.0, 1.0) } else { 0.0 };
+    let eighths = ((share * f64::from(height) * 8.0).round() as usize).max(1);
+    let below = usize::from(height - 1 - y) * 8;
+    match eighths.saturating_sub(below) {
+        0 => ' ',
+        here => BARS[here.min(8) - 1],
+    }
+}
+
 /// A bar on a logarithmic scale: full from `limit` on, lowest at a ten-thousandth of it.
 pub fn bar_log(value: u64, limit: u64) -> (char, Tone) {
     let ratio = ratio(value, limit);
@@ -73,7 +85,7 @@ pub fn braille(dots: u8) -> char {
 
 #[cfg(test)]
 mod tests {
-    use super::{bar, bar_log, braille, gauge, heat};
+    use super::{bar, bar_log, braille, column, gauge, heat};
     use crate::theme::Tone;
 
     #[test]
@@ -82,6 +94,17 @@ mod tests {
         assert_eq!(bar(Some(0.0), 10.0), '▁');
         assert_eq!(bar(Some(10.0), 10.0), '█');
         assert_eq!(bar(Some(1.0), 0.0), '▁');
+    }
+
+    #[test]
+    fn a_column_fills_from_below() {
+        let drawn = |value| (0..3).map(|y| column(value, 24.0, 3, y)).collect::<String>();
+        assert_eq!(drawn(None), "   ");
+        assert_eq!(drawn(Some(0.0)), "  ▁");
+        assert_eq!(drawn(Some(8.0)), "  █");
+        assert_eq!(drawn(Some(9.0)), " ▁█");
+        assert_eq!(drawn(Some(24.0)), "███");
+        assert_eq!(column(Some(1.0), 0.0, 1, 0), '▁');
     }
 
     #[test]

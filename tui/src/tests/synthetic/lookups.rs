@@ -1,6 +1,8 @@
 //! Synthetic data from outside the board.
 
 use super::SyntheticFaults;
+use crate::model::chart::Point;
+use crate::model::derived::Quantiles;
 use crate::model::lookups::{Event, LookupResult};
 use pinwheel_engine::host::check::{Row, Verdict};
 use pinwheel_engine::host::usage::CoreUse;
@@ -48,5 +50,24 @@ pub fn looked_up(trouble: SyntheticFaults) -> Vec<LookupResult> {
             event(2, "note", "pump on"),
             event(2, "operated", "feed held by ada (uid 1000, process 7, pts/3): tea"),
         ])),
+        LookupResult::Chart(Ok((points(), (0, 6_000_000_000)))),
     ]
+}
+
+/// A rate that falls for a second while latency and backlog rise.
+fn points() -> Vec<Point> {
+    let point = |tenth: u64| {
+        let is_slow = (30..40).contains(&tenth);
+        let ns = if is_slow { 3_000_000 } else { 60_000 + 500 * tenth };
+        Point {
+            from_ns: tenth * 100_000_000,
+            to_ns: (tenth + 1) * 100_000_000,
+            answered: if is_slow { 4_000.0 } else { 20_000.0 },
+            late: if is_slow { 900.0 } else { 0.0 },
+            errored: 0.0,
+            latency: Some(Quantiles { count: 9, p50_ns: ns / 2, p99_ns: ns, p999_ns: ns, max_ns: 2 * ns }),
+            backlog: if is_slow { 1_600 * (tenth - 29) } else { 12 },
+        }
+    };
+    (0..60).map(point).collect()
 }
