@@ -17,8 +17,11 @@ mod access;
 mod pages;
 mod refusals;
 mod terminal;
+#[cfg(feature = "tls")]
 mod tls;
 mod viewer;
+#[cfg(not(feature = "tls"))]
+mod without_tls;
 
 use super::attach;
 use super::engines;
@@ -45,8 +48,9 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{interval, sleep, timeout};
-use tokio_rustls::TlsAcceptor;
 use viewer::{Arrival, Console, Viewers};
+#[cfg(not(feature = "tls"))]
+use without_tls as tls;
 
 /// Where it listens if the command line does not say.
 const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7777);
@@ -78,7 +82,8 @@ pub struct ServeArgs {
     /// Allow commands, through the engine's control socket and as its user
     #[arg(long)]
     pub control: bool,
-    /// Certificate chain in PEM: serve by TLS, which an address that other machines reach requires
+    /// Certificate chain in PEM: serve by TLS, which an address that other machines reach requires; for builds with
+    /// feature tls
     #[arg(long, value_name = "FILE", requires = "key")]
     pub cert: Option<PathBuf>,
     /// Private key of the certificate, in PEM
@@ -164,7 +169,7 @@ fn authority(bound: SocketAddr) -> String {
 /// Serves until a signal, and ends all consoles; the exit status.
 async fn run(
     listener: TcpListener,
-    acceptor: Option<TlsAcceptor>,
+    acceptor: Option<tls::Acceptor>,
     token: Token,
     console: Console,
     transport: Transport,
@@ -177,6 +182,8 @@ async fn run(
         Arc::new(Server { router: pages::router(viewers, transport), acceptor, refusals, ending: end.subscribe() });
     let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX as usize));
     let (mut said, mut minute) = (Said::default(), interval(MINUTE));
+    // The first tick comes at once.
+    minute.tick().await;
     let signal = loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
@@ -209,7 +216,7 @@ async fn run(
 /// What all connections share.
 struct Server {
     router: Router,
-    acceptor: Option<TlsAcceptor>,
+    acceptor: Option<tls::Acceptor>,
     refusals: Refusals,
     ending: watch::Receiver<bool>,
 }

@@ -38,6 +38,8 @@ mod profile_owners;
 mod gpu;
 mod console;
 mod serve;
+#[cfg(feature = "tls")]
+mod serve_tls;
 mod signals;
 mod soft;
 mod terminal;

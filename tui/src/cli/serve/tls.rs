@@ -1,10 +1,13 @@
 //! TLS by a certificate that the user names: version 1.3, which every browser since 2020 has.
+//!
+//! For builds with the feature `tls`: its libraries take 42 s of processor time to build in release, as much as all
+//! that the rest of `serve` needs.
 
 use crate::cli::refusal::Refusal;
 use pinwheel_engine::files;
 use std::path::Path;
 use std::sync::Arc;
-use tokio_rustls::TlsAcceptor;
+pub use tokio_rustls::TlsAcceptor as Acceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -16,7 +19,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 ///
 /// # Errors
 /// A file that cannot be read or has none, or a key of another certificate.
-pub fn acceptor(cert: &Path, key: &Path) -> Result<TlsAcceptor, Refusal> {
+pub fn acceptor(cert: &Path, key: &Path) -> Result<Acceptor, Refusal> {
     let refused = |option: &str, path: &Path, found: String, expected: &str| {
         Refusal::unusable(format!("{option} {}", path.display()), found, expected, "name files in PEM")
     };
@@ -37,5 +40,5 @@ pub fn acceptor(cert: &Path, key: &Path) -> Result<TlsAcceptor, Refusal> {
         .with_no_client_auth()
         .with_single_cert(chain, private)
         .map_err(|error| refused("--key", key, error.to_string(), "the key of the certificate"))?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    Ok(Acceptor::from(Arc::new(config)))
 }
