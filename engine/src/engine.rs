@@ -74,7 +74,7 @@ pub use crate::feed::address::{Network, SourceAddress as LivePlace};
 pub use crate::feed::requests::{MoveRefused, MoveRequest, MoveRequests};
 pub use crate::hot::memory::{Allocator, calls_of, set_before_abort};
 pub use crate::silo::{SiloCommand, SiloCommands, SiloRefused};
-pub use actor::Actor;
+pub use actor::{Actor, BROWSER_VARIABLE};
 pub use command::{Command, InputSpec, Refused};
 pub use detections::{DETECTIONS, StreamCounts, StreamDetections, detection_files};
 pub use devices::preview_plan;

@@ -38,6 +38,7 @@ mod run;
 mod runs;
 mod say;
 mod send;
+mod serve;
 mod shots;
 mod soft;
 mod disturbances;
@@ -114,6 +115,7 @@ fn perform(args: Args) -> Result<u8, Refusal> {
         Some(Command::Replay(args)) => replay::replay(&args, &user_paths),
         Some(Command::Postmortem(args)) => postmortem::postmortem(&args, &user_paths),
         Some(Command::Attach(args)) => attach::attach(&args, &user_paths),
+        Some(Command::Serve(args)) => serve::serve(&args),
         Some(Command::Ctl(args)) => ctl::ctl(&args),
         Some(Command::Dump(args)) => dump::dump(&args, &user_paths),
         Some(Command::Compare(args)) => compare::compare(&args, &user_paths),

@@ -10,6 +10,9 @@ use std::path::Path;
 /// Longest recorded reason, characters.
 const WHY_CHARS_MAX: usize = 160;
 
+/// Environment variable with the address of the browser in which a console is shown; `pinwheel serve` sets it.
+pub const BROWSER_VARIABLE: &str = "PINWHEEL_BROWSER";
+
 /// The actor of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
@@ -61,7 +64,7 @@ impl Actor {
     pub fn operator(uid: u32, pid: u32, why: &str) -> Actor {
         let name = user(Path::new("/"), pid).unwrap_or_else(|| format!("user {uid}"));
         let tty = terminal(Path::new("/"), pid).unwrap_or_else(|| "no terminal".to_owned());
-        let from = ssh_client(Path::new("/"), pid).map_or_else(String::new, |from| format!(", over ssh from {from}"));
+        let from = origin(Path::new("/"), pid).unwrap_or_default();
         let why: String = why.chars().filter(|letter| !letter.is_control()).take(WHY_CHARS_MAX).collect();
         let why = if why.is_empty() { why } else { format!(": {why}") };
         let words = format!("{name} (uid {uid}, process {pid}, {tty}{from}){why}");
@@ -109,12 +112,17 @@ impl Actor {
     }
 }
 
-/// The address from which the user of process `pid` came by ssh, as that process says; `None`: it says none, or it is
-/// another user's.
-fn ssh_client(root: &Path, pid: u32) -> Option<IpAddr> {
+/// Where the user of process `pid` is, as that process says: `, in a browser from 10.0.0.5`, or `, over ssh from
+/// 10.0.0.5`; `None`: it says neither, or it is another user's. A browser's address comes first: an address of ssh is
+/// then that of whoever started `pinwheel serve`.
+fn origin(root: &Path, pid: u32) -> Option<String> {
     let environment = crate::files::read_lossy(root.join(format!("proc/{pid}/environ"))).ok()?;
-    let connection = environment.split('\0').find_map(|variable| variable.strip_prefix("SSH_CONNECTION="))?;
-    connection.split(' ').next()?.parse().ok()
+    let address = |name: &str| -> Option<IpAddr> {
+        let value = environment.split('\0').find_map(|variable| variable.strip_prefix(name)?.strip_prefix('='))?;
+        value.split(' ').next()?.parse().ok()
+    };
+    let browser = address(BROWSER_VARIABLE).map(|from| format!(", in a browser from {from}"));
+    browser.or_else(|| Some(format!(", over ssh from {}", address("SSH_CONNECTION")?)))
 }
 
 /// The terminal of process `pid`, `pts/3`; `None`: it has none, or it is not visible.
@@ -134,7 +142,7 @@ fn terminal(root: &Path, pid: u32) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Actor, ssh_client, terminal};
+    use super::{Actor, origin, terminal};
     use crate::trees::write;
 
     #[test]
@@ -148,16 +156,20 @@ mod tests {
     }
 
     #[test]
-    fn who_came_by_ssh_has_an_address_and_what_is_no_address_is_not_repeated() {
+    fn who_came_by_ssh_or_in_a_browser_has_an_address_and_what_is_no_address_is_not_repeated() {
         let folder = tempfile::tempdir().expect("a directory");
         for (text, from) in [
-            ("A=b\0SSH_CONNECTION=10.0.0.5 50000 10.0.0.1 22\0C=d\0", Some("10.0.0.5")),
+            ("A=b\0SSH_CONNECTION=10.0.0.5 50000 10.0.0.1 22\0C=d\0", Some(", over ssh from 10.0.0.5")),
             ("SSH_CONNECTION=fe80::1%eth0 1 ::1 22\0", None),
             ("SSH_CONNECTION=\u{1b}[2J 1 ::1 22\0", None),
             ("XSSH_CONNECTION=10.0.0.5 1 2 3\0", None),
+            ("PINWHEEL_BROWSER=::1\0", Some(", in a browser from ::1")),
+            ("SSH_CONNECTION=10.0.0.5 1 ::1 22\0PINWHEEL_BROWSER=10.0.0.7\0", Some(", in a browser from 10.0.0.7")),
+            ("PINWHEEL_BROWSER=\u{1b}[2J\0", None),
+            ("PINWHEEL_BROWSERS=10.0.0.7\0", None),
         ] {
             write(folder.path(), "proc/7/environ", text);
-            assert_eq!(ssh_client(folder.path(), 7), from.map(|from| from.parse().expect("an address")), "{text:?}");
+            assert_eq!(origin(folder.path(), 7).as_deref(), from, "{text:?}");
         }
     }
 

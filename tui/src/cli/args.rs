@@ -42,6 +42,8 @@ pub enum Command {
     Graph(Box<super::graph::GraphArgs>),
     /// Open the console on an engine in another process
     Attach(super::attach::AttachArgs),
+    /// Serve the console of a running engine to browsers
+    Serve(super::serve::ServeArgs),
     /// Send a command to a running engine, and print its acknowledgement
     Ctl(super::ctl::CtlArgs),
     /// Show a run's recording, in the console or as JSON

@@ -23,8 +23,10 @@ use pinwheel_engine::engine::Command;
 use pinwheel_engine::engine::wire::Outcome;
 use pinwheel_engine::profile::OnHangup;
 use pinwheel_engine::record::tape::Tape;
+use rustix::process::{ioctl_tiocsctty, setsid};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use ssh::Remote;
+use std::io::stdin;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -55,6 +57,9 @@ pub struct AttachArgs {
     pub every: Option<Duration>,
     #[command(flatten)]
     pub console: ConsoleArgs,
+    /// Make the terminal on standard input this process's own; `pinwheel serve` starts it so
+    #[arg(long, hide = true)]
+    pub own_terminal: bool,
 }
 
 /// Parses an interval of at least 100 ms, in which the board is read at least once.
@@ -83,6 +88,9 @@ pub fn attach(args: &AttachArgs, user_paths: &UserPaths) -> Result<u8, Refusal> 
         let pid = found.pid;
         let mut source = Attach::new(parts(found, None, Err(READ_ONLY.to_owned()), None));
         return watch(&mut source, pid, form, &args.screen, args.every, &args.console);
+    }
+    if args.own_terminal {
+        own_terminal()?;
     }
     require_terminal()?;
     let profiles = places::profiles(args.profiles.as_deref(), user_paths)?;
@@ -116,6 +124,14 @@ fn require_terminal() -> Result<(), Refusal> {
     }
     let remedy = "run it on a terminal; scripts have --json, --csv and --snapshot, and pinwheel ctl status";
     Err(Refusal::unusable("attach", term::NONE, "a terminal for the console", remedy))
+}
+
+/// Begins a session with the terminal on standard input, whose hang-up and new sizes then reach this process as
+/// signals.
+fn own_terminal() -> Result<(), Refusal> {
+    setsid().and_then(|_| ioctl_tiocsctty(stdin())).map_err(|error| {
+        Refusal::unusable("attach --own-terminal", error.to_string(), "a new terminal", "leave it to pinwheel serve")
+    })
 }
 
 impl AttachArgs {
@@ -171,7 +187,7 @@ fn successor(pid: u32, access: Result<(), String>, had_line: WasConnected, profi
 
 /// Connects to the engine's control socket and sends one request to detect a refusal; else one
 /// sentence why.
-fn reach(found: &RunningEngine) -> Result<Line, String> {
+pub(super) fn reach(found: &RunningEngine) -> Result<Line, String> {
     let about = format!("engine of process {}", found.pid);
     let socket = found
         .socket

@@ -14,6 +14,7 @@ mod documents;
 mod environment;
 mod foreign_files;
 mod board_directory;
+mod browser;
 mod truncated_board;
 mod refusals;
 mod process_limits;
@@ -36,6 +37,9 @@ mod over_ssh;
 mod profile_owners;
 mod gpu;
 mod console;
+mod serve;
+#[cfg(feature = "tls")]
+mod serve_tls;
 mod signals;
 mod soft;
 mod terminal;
