@@ -1,7 +1,7 @@
 //! `pinwheel run`: starts the engine, prints its progress or shows the console, and reports the
 //! result.
 //!
-//! Runs on the main thread, which is not a hot one. The only file of the command line that operates
+//! Runs on a thread of its own, which keeps to the cold cores as soon as the engine has planned them. The only file of the command line that operates
 //! the engine. A run ends by its count, its duration, the end of its input, or a signal; the engine
 //! bounds the drain. A failed start leaves no files behind.
 
@@ -35,7 +35,7 @@ use pinwheel_engine::board::snapshot::{GraphView, Snapshot};
 use pinwheel_engine::clock::{Clock, utc_now_s};
 use pinwheel_engine::engine::{Config, EndedBy, Engine, Outcome, ReportTarget, preview_plan};
 use pinwheel_engine::graph;
-use pinwheel_engine::host::HostFacts;
+use pinwheel_engine::host::{HostFacts, pin};
 use pinwheel_engine::hot::install_hook;
 use pinwheel_engine::profile::{DEFAULT_NAME, OnHangup, Origin, Profile, Severity, Silos};
 use pinwheel_engine::record::runs::{Ended, MANIFEST, Manifest};
@@ -53,8 +53,25 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Polls between two progress lines: one second.
 const POLLS_PER_LINE: u32 = 50;
 
+/// Stack of the console's thread: what the system gives a main thread.
+const STACK_BYTES: usize = 8 << 20;
+
 /// Runs the engine as the options say; returns the exit status.
+///
+/// The affinity of the main thread says which cores the process may use, so it is left as it is. The
+/// console has a thread of its own for that reason.
 pub fn run(args: &RunArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
+    std::thread::scope(|scope| {
+        let console = std::thread::Builder::new().name("console".to_owned()).stack_size(STACK_BYTES);
+        match console.spawn_scoped(scope, || run_here(args, user_paths)) {
+            Ok(console) => console.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            // The engine's threads will be refused, too, and that in words.
+            Err(_) => run_here(args, user_paths),
+        }
+    })
+}
+
+fn run_here(args: &RunArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
     let (request, logs) = resolve(args, user_paths)?;
     require_distinct_files(&request, args)?;
     if request.output_mode == OutputMode::Console {
@@ -200,6 +217,10 @@ impl Run {
         // manifest.
         write_manifest(&mut run_dir, &manifest);
         let (events, path) = (Some(run_dir.events()), Some(run_dir.path().to_owned()));
+        // Threads without a core of their own inherit this thread's cores, which were those of the
+        // last plan if the run goes on with another input.
+        let cores: Vec<u32> = host.cores.iter().map(|facts| facts.core).collect();
+        let _ = pin::confine_current_thread(&cores);
         let started = Engine::start(Config {
             events,
             run_dir: path,
@@ -208,6 +229,8 @@ impl Run {
         })
         .map_err(Refusal::from)
         .and_then(|engine| {
+            // If the system refuses, the scheduler decides.
+            let _ = pin::confine_current_thread(&engine.plan().cold_cores);
             let (viewer, clock) = (engine.viewer(), engine.clock().clone());
             let body = move || record::metrics::text(&viewer.snapshot());
             let served = request.metrics.map(|address| Metrics::serve(address, clock, body));

@@ -3,7 +3,6 @@
 //! Pure, on the console thread. Bounded by [`BINS_MAX`] points.
 
 use super::Model;
-use super::derived::Quantiles;
 use super::lookups::LookupRequest;
 use crate::keymap::Step;
 
@@ -15,22 +14,6 @@ pub const LABEL: u16 = 11;
 const SPAN_MIN_NS: u64 = 2_000_000_000;
 /// The shortest time of a point.
 const BIN_MIN_NS: u64 = 100_000_000;
-
-/// What happened between two moments.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
-    /// Nanoseconds since the engine's start.
-    pub from_ns: u64,
-    pub to_ns: u64,
-    /// Per second: answers, late answers, answers with errors.
-    pub answered: f64,
-    pub late: f64,
-    pub errored: f64,
-    /// Latency of the answers between the two moments; `None`: there were none.
-    pub latency: Option<Quantiles>,
-    /// Shots due and not submitted at the end.
-    pub backlog: u64,
-}
 
 /// Which part of the run is shown, and which point is under the cursor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! Plain data, on the console thread; a separate thread reads the data (`term::lookup`). Bounded by
 //! [`EVENTS_MAX`] events and by the size of the machine.
 
-use super::chart::Point;
+use super::derived::Quantiles;
 use super::measured::Measured;
 use pinwheel_engine::host::check::Row;
 use pinwheel_engine::host::usage::CoreUse;
@@ -60,6 +60,22 @@ pub struct Event {
     pub event: String,
     pub text: String,
     pub numbers: Vec<u64>,
+}
+
+/// A point of a chart: what happened between two moments of the recording.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Nanoseconds since the engine's start.
+    pub from_ns: u64,
+    pub to_ns: u64,
+    /// Per second: answers, late answers, answers with errors.
+    pub answered: f64,
+    pub late: f64,
+    pub errored: f64,
+    /// Latency of the answers between the two moments; `None`: there were none.
+    pub latency: Option<Quantiles>,
+    /// Shots due and not submitted at the end.
+    pub backlog: u64,
 }
 
 /// State of one look-up.

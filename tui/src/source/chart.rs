@@ -4,8 +4,8 @@
 //! counters and histograms, so its rates and percentiles are those of all its answers, however long
 //! it is. Bounded by the bins that are asked for, one picture each.
 
-use crate::model::chart::Point;
 use crate::model::derived::quantiles;
+use crate::model::lookups::Point;
 use crate::report::merged;
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::Snapshot;
@@ -98,7 +98,7 @@ mod tests {
             let (points, run_ns) = points(&mut tape, (from_ns, to_ns), bins).unwrap();
             assert!(points.len() <= usize::from(bins) && run_ns.0 < run_ns.1);
             assert!(points.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns), "no gap, no overlap");
-            let of = |point: &crate::model::chart::Point| {
+            let of = |point: &crate::model::lookups::Point| {
                 (point.answered * (point.to_ns - point.from_ns) as f64 / 1e9).round() as u64
             };
             points.iter().map(of).sum::<u64>()

@@ -1,6 +1,6 @@
 //! A core that an administrator takes out of the engine's cpuset and puts back, on machines where this test may make one.
 
-use crate::world::{World, calm_lab_with, drained, engine, until};
+use crate::world::{World, calm_lab_with, drained, only_engine, until};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -61,7 +61,7 @@ fn a_core_that_leaves_the_cpuset_is_released_and_everything_is_as_before_when_it
         eprintln!("not run: this process may not make a cpuset under {MOUNTED}");
         return;
     };
-    let _one = engine();
+    let _alone = only_engine();
     let world = World::new();
     world.put("profiles/pinned.ron", calm_lab_with(&[]));
     let words = "run --headless --json --rate 500 --logs logs --profiles profiles --profile pinned";
@@ -85,6 +85,10 @@ fn a_core_that_leaves_the_cpuset_is_released_and_everything_is_as_before_when_it
         runs.filter_map(|run| fs::read_to_string(run.path().join("events.jsonl")).ok()).collect::<String>()
     };
     assert!(is_claimed());
+    // The main thread alone may use every core: it says which these are.
+    let on_hot_core = |(name, cores): &&(String, String)| name != "pinwheel" && (cores == core || *cores == all);
+    let on_hot_core: Vec<&str> = before.iter().filter(on_hot_core).map(|(name, _)| name.as_str()).collect();
+    assert_eq!(on_hot_core, [name]);
     cpuset.take_in(pid);
     let other = before.iter().map(|(_, cores)| cores).find(|cores| *cores != core && **cores != all).unwrap();
     cpuset.set_cores(other);

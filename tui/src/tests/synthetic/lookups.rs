@@ -1,9 +1,8 @@
 //! Synthetic data from outside the board.
 
 use super::SyntheticFaults;
-use crate::model::chart::Point;
 use crate::model::derived::Quantiles;
-use crate::model::lookups::{Event, LookupResult};
+use crate::model::lookups::{Event, LookupResult, Point};
 use pinwheel_engine::host::check::{Row, Verdict};
 use pinwheel_engine::host::usage::CoreUse;
 

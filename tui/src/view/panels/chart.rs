@@ -1,7 +1,8 @@
 //! The chart: rate, trouble, latency and backlog over the run, and the values under the cursor.
 
 use crate::keymap::{Action, Scope};
-use crate::model::chart::{LABEL, Point, cursor};
+use crate::model::chart::{LABEL, cursor};
+use crate::model::lookups::Point;
 use crate::model::target::Target;
 use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
