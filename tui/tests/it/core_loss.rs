@@ -64,7 +64,7 @@ fn a_core_that_leaves_the_cpuset_is_released_and_everything_is_as_before_when_it
     let _alone = only_engine();
     let world = World::new();
     world.put("profiles/pinned.ron", calm_lab_with(&[]));
-    let words = "run --headless --json --rate 500 --logs logs --profiles profiles --profile pinned";
+    let words = "run --headless --json --rate 500 --duration 300s --logs logs --profiles profiles --profile pinned";
     let mut running = world.command(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let pid = running.id();
     until("the control socket", || world.run("ctl status").status == Some(0));
