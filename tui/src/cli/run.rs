@@ -1,9 +1,10 @@
 //! `pinwheel run`: starts the engine, prints its progress or shows the console, and reports the
 //! result.
 //!
-//! Runs on a thread of its own, which keeps to the cold cores as soon as the engine has planned them. The only file of the command line that operates
-//! the engine. A run ends by its count, its duration, the end of its input, or a signal; the engine
-//! bounds the drain. A failed start leaves no files behind.
+//! Runs on a thread of its own, which keeps to the cold cores as soon as the engine has planned
+//! them. The only file of the command line that operates the engine. A run ends by its count, its
+//! duration, the end of its input, or a signal; the engine bounds the drain. A failed start leaves
+//! no files behind.
 
 pub mod args;
 mod console_handle;

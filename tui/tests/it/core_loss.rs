@@ -1,4 +1,5 @@
-//! A core that an administrator takes out of the engine's cpuset and puts back, on machines where this test may make one.
+//! A core that an administrator takes out of the engine's cpuset and puts back, on machines where this test may make a
+//! cpuset.
 
 use crate::world::{World, calm_lab_with, drained, only_engine, until};
 use std::fs;

@@ -1,7 +1,7 @@
 //! A viewer: a browser's websocket, and a console on a terminal of its own.
 //!
-//! One task each. Binary messages are the terminal's bytes, both ways; an empty one says that the server is there. Text messages come from the browser alone: the
-//! first has the token and the size, each later one a size.
+//! One task each. Binary messages are the terminal's bytes, both ways; an empty one says that the server is there.
+//! Text messages come from the browser alone: the first has the token and the size, each later one a size.
 //!
 //! Bounds: [`VIEWERS_MAX`] viewers; [`HELLO_TIME`] for the first message; one message of keys and one piece of output
 //! in hand. While the browser does not take that piece, nothing is read from the terminal, and the console there stops
