@@ -206,10 +206,9 @@ fn publish_panic(shared: &Shared, index: usize) {
 /// Pins or confines the calling thread. Returns why it could not be pinned.
 fn place(shared: &Shared, index: usize, placing: &Placing) -> Option<String> {
     let block = shared.board.thread(index);
-    board::set(&block.tid, u64::from(pin::thread_id()));
     board::set(&block.stack_anchor, crate::stall::stack::last_stack_word().unwrap_or(0));
     pin::end_sleeps_on_time();
-    match placing.core {
+    let unpinned = match placing.core {
         Some(core) => match pin::pin_current_thread(core) {
             Ok(()) => {
                 board::set(&block.pinned, 1);
@@ -225,7 +224,10 @@ fn place(shared: &Shared, index: usize, placing: &Placing) -> Option<String> {
             let _ = pin::confine_current_thread(&placing.elsewhere);
             None
         }
-    }
+    };
+    // Last: whoever sees the thread's number sees whether it is pinned, and opens its records by that.
+    board::set_last(&block.tid, u64::from(pin::thread_id()));
+    unpinned
 }
 
 /// Takes the priority and publishes what came of it. Returns why the system refused it.

@@ -31,6 +31,14 @@ fn a_pinned_thread_is_on_its_core_in_each_of_a_hundred_million_frames() {
 }
 
 #[test]
+fn whoever_sees_a_threads_number_sees_whether_it_is_pinned() {
+    let Ok(cores) = allowed_cores() else { return };
+    for _ in 0..50 {
+        drop(RunningThread::start(cores.last().copied(), OnAllocation::Count, |_| 1));
+    }
+}
+
+#[test]
 fn a_thread_that_is_moved_notices_in_its_next_frames() {
     let Ok(cores) = allowed_cores() else { return };
     let (Some(&first), Some(&last)) = (cores.first(), cores.last()) else { return };

@@ -2,7 +2,7 @@
 
 use pinwheel_edge::spin::{Phase, PhaseWord, SpinBudgets, SpinPolicy, SpinWord};
 use pinwheel_engine::board::snapshot::{Snapshot, ThreadView};
-use pinwheel_engine::board::{Board, Place, Shape};
+use pinwheel_engine::board::{self, Board, Place, Shape};
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::hot::memory::OnAllocation;
 use pinwheel_engine::hot::{Frame, HotThread, Placing, Role, RoleError, RoleSpec, Shared, Work, spawn};
@@ -60,6 +60,12 @@ impl RunningThread {
         let (log, path_changes, shared_too) = (None, None, shared.clone());
         let thread = HotThread { index: 0, placing, specs, spin, log, path_changes, shared: shared_too };
         let thread = spawn("hot-test", thread, sender).unwrap();
+        // The watchdog opens a thread's records as soon as it sees its number.
+        let block = shared.board.thread(0);
+        while board::get_first(&block.tid) == 0 {
+            std::hint::spin_loop();
+        }
+        assert_eq!(board::get(&block.pinned), u64::from(core.is_some()));
         let built = reports.recv().unwrap();
         assert!(built.result.is_ok() && built.unpinned.is_none(), "{built:?}");
         shared.phase.advance(Phase::Warmup);

@@ -171,7 +171,11 @@ impl DrillEngine {
         let now = self.running.snapshot();
         let other = now.alarms.iter().find(came);
         other.map(|alarm| given(&now, alarm, alarm.judged_after_ns.unwrap_or(0))).ok_or_else(|| {
-            DrillError::Failed(format!("no alarm within {} s, expected {}", VERDICT_LIMIT.as_secs(), expected.name()))
+            let later = now.alarms.iter().filter(|alarm| alarm.last_ns >= from_ns);
+            let others: Vec<&str> = later.map(|alarm| alarm.sentence.as_str()).collect();
+            let others = if others.is_empty() { "none at all".to_owned() } else { others.join("; ") };
+            let (limit_s, expected) = (VERDICT_LIMIT.as_secs(), expected.name());
+            DrillError::Failed(format!("no such alarm within {limit_s} s, expected {expected}; others: {others}"))
         })
     }
 

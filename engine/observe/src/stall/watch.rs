@@ -273,7 +273,7 @@ impl Watchdog {
     fn open_new_threads(&mut self) {
         let board = Arc::clone(&self.config.board);
         let count = board.shape().threads as usize;
-        let tids: Vec<u32> = (0..count).map(|index| board::get(&board.thread(index).tid) as u32).collect();
+        let tids: Vec<u32> = (0..count).map(|index| board::get_first(&board.thread(index).tid) as u32).collect();
         if tids == self.tids {
             return;
         }
