@@ -35,6 +35,8 @@ const notice = document.getElementById("notice");
 const terminal = new Terminal({
     fontFamily: '"DejaVu Sans Mono", "Liberation Mono", Menlo, Consolas, monospace',
     fontSize: 14,
+    // At 1 the row below covers the underscores of common fonts.
+    lineHeight: 1.1,
     scrollback: 0,
 });
 const fit = new FitAddon();
