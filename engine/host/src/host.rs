@@ -155,7 +155,7 @@ impl HostFacts {
             user: machine::user(root),
             cpu_model: cpu.model,
             hypervisor: cpu.hypervisor,
-            memory_bytes: machine::memory_bytes(root),
+            memory_bytes: machine::memory_bytes(root, "MemTotal"),
             cpu_quota: machine::quota(root),
             cores,
             gpu_nodes,

@@ -78,9 +78,10 @@ pub(super) fn user_of(root: &Path, pid: &str) -> Option<String> {
     Some(name.unwrap_or_else(|| format!("uid {uid}")))
 }
 
-pub(super) fn memory_bytes(root: &Path) -> Option<u64> {
+/// Bytes of a row of `proc/meminfo`: `MemTotal`, `MemAvailable`.
+pub(super) fn memory_bytes(root: &Path, row: &str) -> Option<u64> {
     let text = read_text(&root.join("proc/meminfo"))?;
-    let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix("kB")?.trim();
+    let kib = status_field(&text, row)?.strip_suffix("kB")?.trim();
     kib.parse::<u64>().ok()?.checked_mul(1024)
 }
 
@@ -105,11 +106,8 @@ pub(super) fn cpu(root: &Path) -> Cpu {
 
 /// The tightest quota of this process's control group and the groups above it, of either version.
 pub(super) fn quota(root: &Path) -> Quota {
-    let Some(groups) = read_text(&root.join("proc/self/cgroup")) else { return Quota::NotVisible };
     let mut found = Quota::NotVisible;
-    for line in groups.lines() {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else { continue };
+    for (controllers, group) in &control_groups(root) {
         if controllers.is_empty() {
             for dir in ancestors(&root.join("sys/fs/cgroup"), group) {
                 found = tighter(found, version_2(&dir));
@@ -123,6 +121,17 @@ pub(super) fn quota(root: &Path) -> Quota {
         }
     }
     found
+}
+
+/// This process's control groups: the controllers of each, empty for version 2, and its path; empty if
+/// they are not visible.
+pub(super) fn control_groups(root: &Path) -> Vec<(String, String)> {
+    let text = read_text(&root.join("proc/self/cgroup")).unwrap_or_default();
+    let group = |line: &str| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        Some((controllers.to_owned(), path.to_owned()))
+    };
+    text.lines().filter_map(group).collect()
 }
 
 /// The directories of a group and of all groups around it, the innermost first.

@@ -1,13 +1,13 @@
 //! How much memory is left before the kernel ends processes: of the machine, and of each control
 //! group around this process that has a limit.
 //!
-//! Cold. Reads at most three small files for each of at most 33 groups. What cannot be
-//! read limits nothing. Swap is not counted: a hot thread whose pages are swapped out misses its
-//! deadlines long before memory ends.
+//! Cold. Reads at most three small files for each of at most 33 groups. What cannot be read
+//! limits nothing. Swap is not counted: a hot thread whose pages are swapped out misses its deadlines
+//! long before memory ends.
 
 use std::path::Path;
 
-use super::machine::ancestors;
+use super::machine::{ancestors, control_groups, memory_bytes};
 use super::read_text;
 
 /// A control group of version 1 without a limit shows a number from here on.
@@ -26,24 +26,15 @@ pub struct MemoryLeft {
 /// groups; `None` if nothing is visible.
 #[must_use]
 pub fn memory_left(root: &Path) -> Option<MemoryLeft> {
-    let machine = of_machine(root).map(|bytes| MemoryLeft { bytes, group: None });
+    let machine = memory_bytes(root, "MemAvailable").map(|bytes| MemoryLeft { bytes, group: None });
     of_groups(root).into_iter().chain(machine).min_by_key(|left| left.bytes)
 }
 
-fn of_machine(root: &Path) -> Option<u64> {
-    let text = read_text(&root.join("proc/meminfo"))?;
-    let kib = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?.trim().strip_suffix("kB")?.trim();
-    kib.parse::<u64>().ok()?.checked_mul(1024)
-}
-
 fn of_groups(root: &Path) -> Vec<MemoryLeft> {
-    let Some(groups) = read_text(&root.join("proc/self/cgroup")) else { return Vec::new() };
     let mounted = root.join("sys/fs/cgroup");
     let mut found = Vec::new();
-    for line in groups.lines() {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else { continue };
-        let (mount, names) = match controllers {
+    for (controllers, group) in &control_groups(root) {
+        let (mount, names) = match controllers.as_str() {
             "" => (mounted.clone(), ["memory.max", "memory.current", "inactive_file"]),
             "memory" => {
                 let names = ["memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"];

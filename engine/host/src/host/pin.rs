@@ -93,13 +93,6 @@ pub fn thread_id() -> u32 {
     imp::thread_id()
 }
 
-/// The system's numbers of this process's threads; empty if they are not visible.
-#[must_use]
-pub fn threads() -> Vec<u32> {
-    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    tasks.filter_map(|task| task.file_name().to_str()?.parse().ok()).collect()
-}
-
 /// The cores that this process's main thread may use, ascending.
 ///
 /// # Errors

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use super::machine::ancestors;
+use super::machine::{ancestors, control_groups};
 use super::{parse_cpu_list, read_text, topology};
 
 /// Most files that are read: the online cores, the process's groups, and a list for each group
@@ -59,12 +59,9 @@ impl UsableCores {
 /// The cores that the process's cpuset grants, of either version of control groups: of the innermost
 /// group that has such a list.
 fn cpuset(root: &Path) -> Option<Vec<u32>> {
-    let groups = read_text(&root.join("proc/self/cgroup"))?;
     let mounted = root.join("sys/fs/cgroup");
-    groups.lines().find_map(|line| {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (controllers, group) = (parts.next()?, parts.next()?);
-        let (mount, list) = match controllers {
+    control_groups(root).iter().find_map(|(controllers, group)| {
+        let (mount, list) = match controllers.as_str() {
             "" => (mounted.clone(), "cpuset.cpus.effective"),
             "cpuset" => (mounted.join("cpuset"), "cpuset.effective_cpus"),
             _ => return None,

@@ -102,7 +102,8 @@ mod tests {
 
     #[test]
     fn a_core_offline_is_noticed_once_and_its_return_until_the_thread_is_pinned() {
-        let (mut core, both, one, hidden) = (CoreAvailability::default(), online("0-1"), online("0"), online(""));
+        let (both, one, hidden) = (online("0-1"), online("0"), online(""));
+        let mut core = CoreAvailability::default();
         let is_back = |away_ns, is_first_try| CoreChange::IsBack { loss: CoreLoss::Offline, away_ns, is_first_try };
         assert_eq!(core.look(1, &both, 100), CoreChange::Same);
         assert_eq!(core.look(1, &hidden, 150), CoreChange::Same);

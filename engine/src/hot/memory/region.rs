@@ -55,14 +55,15 @@ pub(super) fn take() -> Option<ArenaSlot> {
     Some(ArenaSlot { number, address })
 }
 
-/// The address of the region; 0 if there is none. A process with a limit on its address space needs
-/// what it has for its threads.
+/// The address of the region; 0 if there is none. Under a limit on the address space the region takes at
+/// most half of it: the rest is for threads that start later.
 fn reserve() -> usize {
-    if limit::address_bytes().is_some() {
+    // Huge pages begin at their own multiples.
+    let bytes = ARENAS_MAX * ARENA_BYTES_MAX + HUGE;
+    if limit::address_bytes().is_some_and(|limit| limit < 2 * bytes as u64) {
         return 0;
     }
-    // Huge pages begin at their own multiples.
-    let base = pages::reserve(ARENAS_MAX * ARENA_BYTES_MAX + HUGE).next_multiple_of(HUGE);
+    let base = pages::reserve(bytes).next_multiple_of(HUGE);
     BASE.store(base, Ordering::Relaxed);
     base
 }
