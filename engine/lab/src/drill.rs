@@ -12,7 +12,7 @@ mod own_process;
 mod control_group;
 mod resources;
 mod other_process;
-mod quota;
+mod pipe;
 mod drill_engine;
 mod child_engine;
 

@@ -4,7 +4,7 @@
 //! On the drill's thread. Whatever was stopped continues or ends with its drill.
 
 use super::child_engine::{ChildEngine, Program};
-use super::quota::Group;
+use super::control_group::ControlGroup;
 use super::{Drill, DrillError, DrillVerdict};
 use crate::stall::outside::{judge, threads_of};
 use crate::stall::ptrace::PtraceStop;
@@ -54,15 +54,10 @@ pub(super) fn ptrace_stop(program: &Program) -> Result<DrillVerdict, DrillError>
 
 /// Limits the child's control group.
 pub(super) fn cpu_quota(program: &Program) -> Result<DrillVerdict, DrillError> {
-    let refused = |error: std::io::Error| {
-        DrillError::NotPermitted(format!(
-            "no control group can be made here: {error}; run as root, or with a delegated group"
-        ))
-    };
-    let group = Group::make().map_err(refused)?;
-    let child = ChildEngine::start(program, |pid| group.take(pid).map_err(refused))?;
+    let group = ControlGroup::make("cpu", ("cpu.cfs_quota_us", "cpu.max"))?;
+    let child = ChildEngine::start(program, |pid| group.take(pid))?;
     let from = child.mark();
-    group.limit().map_err(refused)?;
+    group.set_quota()?;
     let given = child.verdict(Drill::CpuQuota.expected().name(), from);
     drop(child);
     given

@@ -149,15 +149,11 @@ fn lost_affinity(
 /// A hot thread's core leaves the cpuset of this process, and comes back.
 fn core_outside_cpuset() -> Result<DrillVerdict, DrillError> {
     let (cores, memory) = (("cpuset.cpus", "cpuset.cpus"), ("cpuset.mems", "cpuset.mems"));
-    let group = ControlGroup::make("cpuset")?;
-    let all = |(first, second): (&'static str, &'static str)| {
-        let own = group.read((first, second), true);
-        let effective = format!("{second}.effective");
-        if own.is_empty() { group.read((first, &effective), true) } else { own }
-    };
-    group.set(memory, &all(memory))?;
-    group.set(cores, &all(cores))?;
-    group.enter()?;
+    let group = ControlGroup::make("cpuset", cores)?;
+    let all = group.read_around(("cpuset.cpus", "cpuset.cpus.effective"));
+    group.set(memory, &group.read_around(("cpuset.mems", "cpuset.mems.effective")))?;
+    group.set(cores, &all)?;
+    group.take(std::process::id())?;
     let engine = DrillEngine::start(profile()?, None, Pages::None)?;
     let (thread, _, core) = engine.thread_of(RoleKind::Dispatch)?;
     let core = core.ok_or_else(|| DrillError::NotPermitted("no hot thread could be pinned".into()))?;
@@ -171,7 +167,7 @@ fn core_outside_cpuset() -> Result<DrillVerdict, DrillError> {
     group.set(cores, &others.join(","))?;
     let at_thread = |alarm: &AlarmView| alarm.thread.as_deref() == Some(&name);
     let given = engine.verdict(Drill::CoreOutsideCpuset.expected(), from_ns, at_thread);
-    group.set(cores, &all(cores))?;
+    group.set(cores, &all)?;
     engine.end();
     given
 }
@@ -332,7 +328,7 @@ fn full_ring() -> Result<DrillVerdict, DrillError> {
     let failed =
         |error: &dyn std::fmt::Display| DrillError::NotPermitted(format!("cannot make a pipe to fill: {error}"));
     let place = std::env::temp_dir().join(format!("pinwheel-drill-{}", std::process::id()));
-    let reader = super::quota::pipe(&place).map_err(|error| failed(&error))?;
+    let reader = super::pipe::unread(&place).map_err(|error| failed(&error))?;
     let profile = profile()?;
     let sink = AnswerSink::new(&SinkConfig {
         predictions: None,

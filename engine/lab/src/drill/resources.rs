@@ -66,9 +66,10 @@ pub(super) fn disk_fills() -> Result<DrillVerdict, DrillError> {
 
 /// Memory is taken in a control group with a limit.
 pub(super) fn memory_fills() -> Result<DrillVerdict, DrillError> {
-    let group = ControlGroup::make("memory")?;
-    group.set(("memory.limit_in_bytes", "memory.max"), &MEMORY_LIMIT.to_string())?;
-    group.enter()?;
+    let limit = ("memory.limit_in_bytes", "memory.max");
+    let group = ControlGroup::make("memory", limit)?;
+    group.set(limit, &MEMORY_LIMIT.to_string())?;
+    group.take(std::process::id())?;
     let engine = DrillEngine::start(profile()?, None, Pages::None)?;
     let mut taken: Vec<Vec<u8>> = Vec::new();
     let take = move |bytes: usize| {
@@ -78,7 +79,7 @@ pub(super) fn memory_fills() -> Result<DrillVerdict, DrillError> {
     };
     let given = filling(MEMORY_EACH_S, take, |_| {
         let left_s = |_| {
-            let used = group.read(("memory.usage_in_bytes", "memory.current"), false).parse().unwrap_or(0);
+            let used = group.read(("memory.usage_in_bytes", "memory.current")).parse().unwrap_or(0);
             MEMORY_LIMIT.saturating_sub(used) as f64 / MEMORY_EACH_S as f64
         };
         warning(&engine, Drill::MemoryFills, Site::Engine(1), engine.now_ns(), left_s)
