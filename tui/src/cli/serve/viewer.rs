@@ -39,6 +39,8 @@ const STALLED_TIME: Duration = Duration::from_secs(15);
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 /// Pings in a row after which a silent browser counts as gone.
 const SILENT_PINGS: u32 = 3;
+/// Longest wait for the end of another viewer's console: longer than a console that is hung up may take.
+const PLACE_TIME: Duration = Duration::from_secs(3);
 /// For the browser's part of the websocket's end.
 const CLOSE_TIME: Duration = Duration::from_secs(1);
 /// This program, also when its file was replaced since it was started.
@@ -179,7 +181,8 @@ impl Viewers {
         if !self.token.is(&hello.token) {
             return End::WrongToken;
         }
-        let Ok(_place) = self.free.try_acquire() else { return End::Full };
+        // A reloaded page comes back while its last console is still ending.
+        let Ok(Ok(_place)) = timeout(PLACE_TIME, self.free.acquire()).await else { return End::Full };
         let terminal = match Terminal::start(self.console.command(peer), hello.size) {
             Ok(terminal) => terminal,
             Err(error) => return End::NotStarted(error),
