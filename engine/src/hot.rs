@@ -21,6 +21,7 @@ pub mod memory;
 mod self_check;
 mod log;
 mod panics;
+mod polling;
 pub mod mailbox;
 pub mod drill_role;
 mod settings;

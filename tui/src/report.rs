@@ -21,7 +21,8 @@ use pinwheel_engine::board::deadlines::{WrongOrLate, wrong_or_late};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
     ClockView, CompetitorView, Counters, DecoderShots, ErrorCount, GpuView, IncidentView, InputHealthView, LogView,
-    MoveFailure, MovesView, PlacementView, PriorityView, SiloView, Snapshot, SourceView, StreamView, ThreadView,
+    MoveFailure, MovesView, NoiseView, PlacementView, PriorityView, SiloView, Snapshot, SourceView, StreamView,
+    ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, EnvironmentResult, Outcome};
 use pinwheel_engine::profile::Faults;
@@ -273,6 +274,8 @@ pub struct ThreadReport {
     pub allocations_lent: u64,
     /// Frames that began on another core than `core`.
     pub frames_elsewhere: u64,
+    /// What took the thread's core away.
+    pub noise: NoiseView,
 }
 
 /// Report of one stream.
@@ -581,6 +584,7 @@ fn thread(view: &ThreadView) -> ThreadReport {
         allocations: view.memory.allocations,
         allocations_lent: view.memory.lent,
         frames_elsewhere: view.frames_elsewhere,
+        noise: view.noise.clone(),
     }
 }
 

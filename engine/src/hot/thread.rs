@@ -11,6 +11,7 @@
 use super::idle::{Idle, Waited};
 use super::log::ThreadLog;
 use super::memory::{self, OnAllocation};
+use super::polling::Polling;
 use super::self_check::SelfCheck;
 use super::{
     Frame, Init, PathChange, PathChangeReceiver, Role, RoleError, RoleSpec, Scratch, Work, outlives_path, panics,
@@ -315,6 +316,9 @@ impl Hot {
         let mut last = clock.ticks();
         let mut longest = Longest::default();
         let mut last_items = 0;
+        // Whether the last frame found no work and then spun.
+        let mut was_polling = false;
+        let mut polling = Polling::new(rate);
         loop {
             let phase = shared.phase.current();
             self.self_check.begin(phase, &shared.board, self.index, clock);
@@ -339,6 +343,8 @@ impl Hot {
             block.frame_gap.record(rate.nanos(gap).0);
             if last_items > 0 {
                 board::add(&block.busy_ticks, gap.0);
+            } else if was_polling {
+                block.note_polling(gap, polling.has_lost_core(gap));
             }
             let limit = board::get(&block.gap_limit_ticks);
             if gap.0 > limit && limit > 0 {
@@ -352,7 +358,7 @@ impl Hot {
                 self.frame(block, now, phase, &mut longest)
             };
             self.self_check.end(&shared.board, self.index, clock);
-            last_items = items;
+            (last_items, was_polling) = (items, false);
             board::set(&block.heartbeat, now.0);
             board::add(&block.frames, 1);
             if items > 0 {
@@ -361,6 +367,8 @@ impl Hot {
                 idle.note_work(now, &self.spin);
             } else if idle.idle(now, &self.spin) == Waited::Yielded {
                 board::add(&block.yields, 1);
+            } else {
+                was_polling = true;
             }
             if phase == Phase::Drain && self.roles.iter().flatten().all(|role| role.is_drained()) {
                 let done = Phase::Drain as u64 + 1;

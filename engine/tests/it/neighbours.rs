@@ -81,6 +81,10 @@ fn another_program_on_a_hot_core_is_shown_with_what_it_waited_and_one_of_ours_is
         "{competitor:?}"
     );
     assert!(competitor.samples >= 1 && !competitor.command.is_empty(), "{competitor:?}");
+    // The time that the thread stood ready is accounted for; by whom, where the kernel permits records of the core.
+    let seen = until(&engine, "the noise", |now| now.threads[index].noise.ready_ns > 0);
+    let noise = &seen.threads[index].noise;
+    assert!(noise.span_ns >= noise.ready_ns && noise.gap_ns <= noise.polling_ns, "{noise:?}");
     let refusal = seen.threads[index].policy_refusal.as_ref();
     assert!(refusal.is_none_or(|why| !why.contains(&format!("process {},", busy.0.id()))), "{refusal:?}");
     drop(busy);

@@ -8,6 +8,8 @@ use super::say::{self, Print};
 use super::values::duration;
 use clap::Args as ClapArgs;
 use pinwheel_engine::board;
+use pinwheel_engine::board::snapshot::{MEND_STEAL, mend_tasks};
+use pinwheel_engine::host::HostFacts;
 use pinwheel_engine::host::claims::{ClaimError, Claims};
 use pinwheel_engine::host::pin::allowed_cores;
 use pinwheel_engine::noise::{CoreNoise, GAP_NS, Kind, Noise, Share, measure};
@@ -40,18 +42,24 @@ fn span(text: &str) -> Result<Duration, String> {
 pub fn noise(args: &NoiseArgs) -> Result<u8, Refusal> {
     let allowed = allowed_cores()?;
     let directory = board::directory();
-    let (mut held, mut cores) = (Vec::new(), Vec::new());
-    for &core in &allowed {
-        match Claims::take(&directory, &[core]) {
+    let host = HostFacts::read()?;
+    let (mut held, mut cores, mut left) = (Vec::new(), Vec::new(), allowed.clone());
+    // What runs on a core slows the threads of its siblings.
+    while let Some(group) = left.first().map(|core| host.with_siblings(&[*core])) {
+        let (members, others): (Vec<u32>, Vec<u32>) = left.iter().partition(|core| group.contains(core));
+        left = others;
+        match Claims::take(&directory, &group) {
             Ok(claims) => held.push(claims),
             Err(ClaimError::Conflict(conflict)) => {
-                say::people(&format!("pinwheel: noise: core {core} is left out: {conflict}"));
+                members
+                    .iter()
+                    .for_each(|core| say::people(&format!("pinwheel: noise: core {core} is left out: {conflict}")));
                 continue;
             }
-            // Without a directory of claims, the core is measured without a claim.
+            // Without a directory of claims, the cores are measured without a claim.
             Err(ClaimError::Unavailable { .. }) => {}
         }
-        cores.push(core);
+        cores.extend(members);
     }
     if cores.is_empty() {
         let remedy = "end the engines that hold them, or wait";
@@ -117,7 +125,7 @@ fn percent(part_ns: u64, span_ns: u64) -> f64 {
 fn mend(share: &Share, core: u32) -> String {
     let id = share.who.split(' ').next().unwrap_or_default();
     match share.what {
-        Kind::Task => format!("start it elsewhere (taskset), or boot with isolcpus={core}; pinwheel check says how"),
+        Kind::Task => mend_tasks(core),
         Kind::Interrupt if id.bytes().all(|byte| byte.is_ascii_digit()) => {
             format!("send it to other cores: /proc/irq/{id}/smp_affinity_list; pinwheel check writes the command")
         }
@@ -128,7 +136,7 @@ fn mend(share: &Share, core: u32) -> String {
                 .to_owned()
         }
         Kind::Softirq => "send the interrupt that begins it to other cores; pinwheel check says how".to_owned(),
-        Kind::Steal => "the host runs something else on this core: ask for dedicated cores".to_owned(),
+        Kind::Steal => MEND_STEAL.to_owned(),
         Kind::BelowKernel | Kind::Unattributed => {
             "hypervisor, firmware or hardware, or the kernel where it counts nothing: rtla osnoise sees more".to_owned()
         }

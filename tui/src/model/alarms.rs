@@ -157,17 +157,17 @@ pub fn look(alarm: &AlarmView, at_ns: u64) -> (char, Tone) {
     }
 }
 
-/// Glyph and tone of an incident: as of its worst alarm, subdued once it has ended or each alarm is
-/// acknowledged or snoozed.
+/// Glyph and tone of an incident: as of its worst active alarm, subdued once it has ended or each alarm
+/// above a note is acknowledged or snoozed.
 pub fn incident_look(incident: &IncidentView, snapshot: &Snapshot) -> (char, Tone) {
-    let (glyph, tone) = severity_look(incident.severity);
-    let is_ended = incident.ended_ns.is_some();
-    let calls = |alarm: &AlarmView| alarm.incident == incident.number && alarm.calls(snapshot.at_ns);
-    match is_ended {
-        true => ('○', Tone::Dim),
-        false if incident.severity > Severity::Note && !snapshot.alarms.iter().any(calls) => (glyph, Tone::Dim),
-        false => (glyph, tone),
+    if incident.ended_ns.is_some() {
+        return ('○', Tone::Dim);
     }
+    let alarms = || snapshot.alarms.iter().filter(|alarm| alarm.incident == incident.number && alarm.is_active());
+    let severity = alarms().map(|alarm| alarm.severity).max().unwrap_or(incident.severity);
+    let (glyph, tone) = severity_look(severity);
+    let is_silent = severity > Severity::Note && !alarms().any(|alarm| alarm.calls(snapshot.at_ns));
+    (glyph, if is_silent { Tone::Dim } else { tone })
 }
 
 /// The alarms as events of the run, each with its onset and its end. The run's event file holds the

@@ -10,7 +10,9 @@
 
 use crate::report::merged;
 use pinwheel_engine::board::histogram::Histogram;
-use pinwheel_engine::board::snapshot::{Counters, SiloView, SlotState, SlotView, Snapshot, SourceView, WorkerState};
+use pinwheel_engine::board::snapshot::{
+    Counters, NoiseShares, NoiseView, SiloView, SlotState, SlotView, Snapshot, SourceView, WorkerState,
+};
 use std::collections::VecDeque;
 
 /// Most marks kept: a second at 10 Hz.
@@ -42,6 +44,7 @@ struct ThreadMark {
     items: u64,
     busy_ns: u64,
     frame_gap: Histogram,
+    noise: NoiseView,
 }
 
 /// The marks of the last second.
@@ -105,6 +108,8 @@ pub struct ThreadDerived {
     pub frames_per_s: Option<f64>,
     /// Frame gaps of the window.
     pub gap: Option<Quantiles>,
+    /// What took its core away in the window; `None` before the second snapshot, or if nobody accounts.
+    pub noise: Option<NoiseShares>,
     /// Longest silence since the last snapshot: heartbeat age or frame gap, nanoseconds.
     pub silence_ns: u64,
 }
@@ -188,6 +193,7 @@ fn mark(snapshot: &Snapshot) -> Mark {
         items: thread.items,
         busy_ns: thread.busy_ns,
         frame_gap: thread.frame_gap.clone(),
+        noise: thread.noise.clone(),
     });
     let (silos, threads) = (snapshot.silos.iter().map(silo).collect(), threads.collect());
     let streams = snapshot.streams.iter().map(|stream| [stream.answered, stream.late, stream.errors]).collect();
@@ -318,6 +324,7 @@ fn derive_threads(snapshot: &Snapshot, first: Option<&Mark>, last: Option<&Mark>
             items_per_s: mark.map(|mark| per_s(thread.items, mark.items, seconds)),
             frames_per_s: mark.map(|mark| per_s(thread.frames, mark.frames, seconds)),
             gap: mark.and_then(|mark| quantiles(&thread.frame_gap.since(&mark.frame_gap))),
+            noise: mark.and_then(|mark| thread.noise.since(&mark.noise).shares()),
             // Before a thread's first frame its heartbeat age is the age of the clock.
             silence_ns: if thread.frames == 0 { 0 } else { thread.heartbeat_age_ns.max(gap_max_ns) },
         }

@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
 
-use super::alarms::{AlarmRows, Standing, events, place, place_of, standing, stood_for};
+use super::alarms::{AlarmRows, Standing, events, incident_look, place, place_of, severity_look, standing, stood_for};
 use super::lookups::{LookedUp, LookupResult};
 use crate::tests::synthetic::{SyntheticFaults, snapshot};
+use crate::theme::Tone;
+use pinwheel_engine::board::alarms::AlarmState;
+use pinwheel_engine::board::snapshot::AlarmView;
 use pinwheel_engine::profile::Severity;
 
 #[test]
@@ -30,6 +33,22 @@ fn a_note_never_calls_and_an_acknowledged_or_snoozed_alarm_holds_without_calling
     assert_eq!((none.calling, none.active, none.worst), (0, all.active, Some(Severity::Critical)));
     assert_eq!(standing(&snapshot(20, SyntheticFaults::None)), Standing::default());
     assert_eq!(place(&picture.alarms[worst]), "silo 0");
+}
+
+#[test]
+fn an_incident_of_which_only_a_note_is_active_looks_like_a_note() {
+    let mut picture = snapshot(20, SyntheticFaults::All);
+    let incident = picture.incidents.iter().find(|incident| !incident.consequences.is_empty()).unwrap().clone();
+    let of_it = |alarm: &&mut AlarmView| alarm.incident == incident.number;
+    assert_eq!(incident_look(&incident, &picture).1, Tone::Bad);
+    for (place, alarm) in picture.alarms.iter_mut().filter(of_it).enumerate() {
+        match place {
+            0 => alarm.severity = Severity::Note,
+            _ => alarm.state = AlarmState::Ended,
+        }
+    }
+    assert_eq!(standing(&picture).worst, Some(Severity::Warn));
+    assert_eq!(incident_look(&incident, &picture), severity_look(Severity::Note));
 }
 
 #[test]

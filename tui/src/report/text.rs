@@ -414,7 +414,20 @@ impl Report {
             }
             None => writeln!(f, "  allocator calls of hot threads: not visible")?,
         }
+        self.noise(f)?;
         self.environment(f)
+    }
+
+    /// The thread whose core was away for the largest share of the time, and what would mend it.
+    fn noise(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let all = self.threads.iter().filter_map(|thread| Some((thread, thread.noise.shares()?)));
+        let worst = all.max_by(|(_, one), (_, other)| one.lost().total_cmp(&other.lost()));
+        let Some((thread, shares)) = worst else { return Ok(()) };
+        writeln!(f, "  most noise: {}, {}", thread.name, shares.text())?;
+        match thread.noise.source_text(thread.contended_by.as_ref(), thread.core) {
+            said if said.is_empty() => Ok(()),
+            said => writeln!(f, "    {said}"),
+        }
     }
 
     fn environment(&self, f: &mut Formatter<'_>) -> fmt::Result {

@@ -5,7 +5,7 @@
 //! [`Seqlock`]. Never waits.
 
 use super::layout::{GAPS_MAX, GapRow};
-use super::{ThreadBlock, get, set};
+use super::{ThreadBlock, add, get, set};
 use crate::units::Ticks;
 use pinwheel_edge::seqlock::Seqlock;
 
@@ -39,6 +39,18 @@ impl ThreadBlock {
         set(&self.gaps_count, number);
     }
 
+    /// Counts a frame of this `length` that found no work and then spun, and whether it lost its core
+    /// meanwhile. Only the thread itself may call this.
+    #[inline]
+    pub fn note_polling(&self, length: Ticks, has_lost_core: bool) {
+        add(&self.polling_ticks, length.0);
+        if has_lost_core {
+            add(&self.noise_gaps, 1);
+            add(&self.noise_gap_ticks, length.0);
+            set(&self.noise_gap_longest, get(&self.noise_gap_longest).max(length.0));
+        }
+    }
+
     /// Gap `number`; `None` if it was never written, has been overwritten, or the writer interfered
     /// with each attempt.
     #[must_use]
@@ -65,13 +77,28 @@ impl GapRow {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
     use super::GAPS_MAX;
-    use crate::board::{Board, Place, Shape};
+    use crate::board::{Board, Place, Shape, get};
     use crate::units::Ticks;
+
+    fn board() -> Board {
+        let shape = Shape { threads: 1, silos: 1, slots: 1, workers: 1, decoders: 1, streams: 1 };
+        Board::create(shape, Place::Private).unwrap()
+    }
+
+    #[test]
+    fn frames_without_work_add_up_and_those_that_lost_the_core_beside_them() {
+        let board = board();
+        for length in [40, 5_000, 5_001, 90_000, 40] {
+            board.thread(0).note_polling(Ticks(length), length > 5_000);
+        }
+        let block = board.thread(0);
+        let words = [&block.polling_ticks, &block.noise_gaps, &block.noise_gap_ticks, &block.noise_gap_longest];
+        assert_eq!(words.map(get), [100_081, 2, 95_001, 90_000]);
+    }
 
     #[test]
     fn the_last_gaps_are_kept_whole_and_older_ones_are_gone() {
-        let shape = Shape { threads: 1, silos: 1, slots: 1, workers: 1, decoders: 1, streams: 1 };
-        let board = Board::create(shape, Place::Private).unwrap();
+        let board = board();
         let thread = board.thread(0);
         assert_eq!(thread.gap(0), None);
         assert_eq!(thread.gap(1), None);

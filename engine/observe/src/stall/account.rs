@@ -5,6 +5,7 @@
 //! with the way to make it visible.
 
 use super::procfs::{self, CoreTimes, Interrupts};
+use crate::board::snapshot::OWN;
 use crate::clock::Clock;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -38,9 +39,6 @@ pub struct OtherThread {
     /// Their control group; empty: the root, or not visible.
     pub control_group: String,
 }
-
-/// Before the name of a thread of this process.
-pub const OWN: &str = "this process's own ";
 
 impl OtherThread {
     /// One that was seen on the core.

@@ -15,9 +15,9 @@
 //! serves the silo, the device of the silo. An alarm whose own verdict names another cause stays
 //! its own.
 
-use super::account::OWN;
 use super::verdict::Cause;
 use crate::board::alarms::Site;
+use crate::board::snapshot::OWN;
 use crate::profile::{RuleId, Severity};
 use pinwheel_edge::slot::word::ErrorCode;
 

@@ -26,6 +26,7 @@ mod episode;
 mod gaps;
 mod grouping;
 mod judge;
+mod noise;
 
 use super::account::{Accounts, CoreAccount, Owner, ThreadAccount};
 use super::alarm_table::{AlarmRequest, AlarmTable, Raised};
@@ -43,6 +44,7 @@ use crate::profile::{AlarmAction, AlarmRule, OnAlarm, RuleId, Severity, rule};
 use crate::units::{Nanos, Ticks};
 use episode::Episode;
 use grouping::Incidents;
+use noise::NoiseAccount;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -122,6 +124,7 @@ struct Thread {
     gaps_seen: u64,
     elsewhere_seen: u64,
     core_availability: CoreAvailability,
+    noise: NoiseAccount,
 }
 
 /// The watchdog of one engine.
@@ -296,6 +299,7 @@ impl Watchdog {
                 gaps_seen: board::get(&block.gaps_count),
                 elsewhere_seen: board::get(&block.frames_elsewhere),
                 core_availability: CoreAvailability::default(),
+                noise: NoiseAccount::default(),
             }
         };
         self.threads = (0..count).map(met).collect();
@@ -322,14 +326,31 @@ impl Watchdog {
                 self.switches.drain(index);
                 self.account = Some(self.accounts.thread(index, at_ns));
             } else if let Some(account) = self.account.take() {
-                let thread = &mut self.threads[index];
-                thread.bases.push_back((account, self.accounts.core(thread.core, at_ns)));
-                if thread.bases.len() > BASELINES {
-                    thread.bases.pop_front();
-                }
+                let core = self.accounts.core(self.threads[index].core, at_ns);
+                self.keep_base(index, (account, core), now);
             }
         }
         self.round = Some(until);
+    }
+
+    /// Keeps a baseline of thread `index`, and accounts for its noise since the one before.
+    fn keep_base(&mut self, index: usize, base: Baseline, now: Ticks) {
+        if let Some(span_ns) =
+            self.threads[index].bases.back().map(|before| base.0.at_ns.saturating_sub(before.0.at_ns))
+        {
+            let since = Ticks(now.0.saturating_sub(self.config.clock.rate().ticks(Nanos(span_ns)).0));
+            let switched = self.switched(index, since, now).filter(|switched| switched.is_of_core);
+            let Thread { bases, noise, .. } = &mut self.threads[index];
+            if let Some(before) = bases.back() {
+                noise.add(before, &base, switched);
+            }
+            noise.publish(&self.switches, self.config.board.thread(index));
+        }
+        let bases = &mut self.threads[index].bases;
+        bases.push_back(base);
+        if bases.len() > BASELINES {
+            bases.pop_front();
+        }
     }
 
     /// Checks the cores and the counters' rules, ends alarms that are over.

@@ -1,4 +1,4 @@
-//! What ran and on what, rows of the environment check that failed, and warnings.
+//! What ran and on what, the noise of its cores, rows of the environment check that failed, and warnings.
 //!
 //! Pure. Bounded by the report.
 
@@ -6,6 +6,7 @@ use super::evidence::{End, Evidence};
 use super::markup::{Column, Markup};
 use crate::report::{duration_text, grouped};
 use crate::widgets::format::utc;
+use pinwheel_engine::board::snapshot::{NoiseShares, ThreadView};
 use serde_json::Value;
 
 /// Writes the section of what ran.
@@ -114,6 +115,45 @@ fn span(ns: u64) -> String {
         120..7_200 => format!("{} min {} s", s / 60, s % 60),
         _ => format!("{} h {} min", s / 3_600, s / 60 % 60),
     }
+}
+
+/// Writes the section of what took the cores away from the hot threads.
+pub fn noise(run: &Evidence, page: &mut Markup) {
+    let threads = run.last.iter().flat_map(|last| &last.threads);
+    let accounted: Vec<_> = threads.filter_map(|thread| Some((thread, thread.noise.shares()?))).collect();
+    if accounted.is_empty() {
+        return;
+    }
+    page.section("Noise");
+    page.paragraph(
+        "The share of the time for which each hot thread's core was away. Interrupts are seen only while the thread \
+         finds no work.",
+    );
+    let columns = [
+        Column::Text("thread"),
+        Column::Number("core"),
+        Column::Number("lost"),
+        Column::Number("other threads"),
+        Column::Number("hypervisor"),
+        Column::Number("interrupts, below the kernel"),
+        Column::Number("longest gap"),
+        Column::Text("who, and what would mend it"),
+    ];
+    let percent = |share: f64| format!("{:.2} %", share * 100.0);
+    let row = |(thread, shares): &(&ThreadView, NoiseShares)| {
+        vec![
+            thread.name.clone(),
+            thread.core.map_or_else(String::new, |core| core.to_string()),
+            percent(shares.lost()),
+            percent(shares.ready),
+            percent(shares.stolen),
+            percent(shares.rest),
+            duration_text(thread.noise.longest_gap_ns),
+            thread.noise.source_text(thread.contended_by.as_ref(), thread.core),
+        ]
+    };
+    page.table(&columns, &accounted.iter().map(row).collect::<Vec<_>>());
+    page.close("section");
 }
 
 /// Writes the section of the environment check: rows that failed, then rows with a warning.

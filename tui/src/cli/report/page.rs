@@ -22,6 +22,7 @@ pub fn page(run: &Evidence, other: Option<(&str, &Comparison)>) -> String {
     latency::write(run, &mut page);
     accuracy::write(run, &mut page);
     rates::write(run, &incidents, &mut page);
+    facts::noise(run, &mut page);
     facts::environment(run, &mut page);
     facts::warnings(run, &mut page);
     if let Some((other, compared)) = other {

@@ -13,6 +13,7 @@ pub(super) static SPEC: Spec = Spec {
             on(m, row, |core| Cell::maybe(core.sibling.map(f64::from), |sibling| sibling.to_string()))
         }),
         column("busy", [6, 6, 6], |m, row| on(m, row, busy)),
+        column("noise", [6, 6, 6], |m, row| on(m, row, |core| noise(m, core))),
         column("threads of this engine", [24, 30, 40], |m, row| on(m, row, |core| Cell::words(own(m, core).join(" ")))),
         column("others", [REST, REST, REST], |m, row| on(m, row, |core| Cell::words(others(m, core).join("; ")))),
     ],
@@ -27,6 +28,13 @@ fn on(model: &Model, row: usize, cell: impl Fn(&CoreUse) -> Cell) -> Cell {
 
 fn busy(core: &CoreUse) -> Cell {
     Cell::maybe(core.busy, |busy| format!("{:.0}%", busy * 100.0))
+}
+
+/// What takes it away from the hot thread that is pinned to it.
+fn noise(model: &Model, core: &CoreUse) -> Cell {
+    let threads = model.picture().map(|picture| picture.snapshot.threads.iter().zip(&picture.derived.threads));
+    let mut here = threads.into_iter().flatten().filter(|(thread, _)| thread.pinned && thread.core == Some(core.core));
+    here.next().map_or_else(Cell::absent, |(_, derived)| super::threads::noise(derived))
 }
 
 /// Hot threads of the engine shown that are planned on this core.

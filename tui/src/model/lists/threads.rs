@@ -6,7 +6,7 @@ use crate::model::derived::ThreadDerived;
 use crate::theme::Tone;
 use crate::widgets::format::{count, number, time};
 use crate::widgets::strip::{bar_log, heat};
-use pinwheel_engine::board::snapshot::{EngineView, ThreadView};
+use pinwheel_engine::board::snapshot::{EngineView, NoiseShares, ThreadView};
 use pinwheel_engine::roles::ThreadState;
 use std::collections::BTreeSet;
 
@@ -26,7 +26,8 @@ pub(super) static SPEC: Spec = Spec {
         column("busy", [5, 5, 5], |m, row| {
             on(m, row, |_, derived, _| Cell::maybe(derived.busy, |busy| format!("{:.0}%", busy * 100.0)))
         }),
-        column("items/s", [0, 8, 8], |m, row| on(m, row, |_, derived, _| Cell::maybe(derived.items_per_s, number))),
+        column("noise", [0, 6, 6], |m, row| on(m, row, |_, derived, _| noise(derived))),
+        column("items/s", [0, 0, 8], |m, row| on(m, row, |_, derived, _| Cell::maybe(derived.items_per_s, number))),
         column("frames/s", [0, 0, 8], |m, row| on(m, row, |_, derived, _| Cell::maybe(derived.frames_per_s, number))),
         column("yields", [0, 0, 0], |m, row| on(m, row, |thread, _, _| Cell::count(thread.yields))),
         column("allocator calls", [0, 0, 0], |m, row| on(m, row, |thread, _, _| allocations(thread))),
@@ -91,6 +92,11 @@ fn past(model: &Model, row: usize) -> Cell {
     let worst = silences.iter().copied().max();
     let marks = silences.into_iter().map(|silence_ns| bar_log(silence_ns, limit_ns)).collect();
     Cell { marks, ..Cell::time(worst) }
+}
+
+/// Share of the last second that its core was away.
+pub fn noise(derived: &ThreadDerived) -> Cell {
+    Cell::maybe(derived.noise.map(NoiseShares::lost), |lost| format!("{:.1}%", lost * 100.0))
 }
 
 fn allocations(thread: &ThreadView) -> Cell {

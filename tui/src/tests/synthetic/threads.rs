@@ -3,7 +3,7 @@
 use super::{SHOTS, SyntheticFaults};
 use pinwheel_engine::board::SpinPolicy;
 use pinwheel_engine::board::histogram::Histogram;
-use pinwheel_engine::board::snapshot::{CompetitorView, PriorityView, RoleView, ThreadView};
+use pinwheel_engine::board::snapshot::{CompetitorView, NoiseView, PriorityView, RoleView, ThreadView};
 use pinwheel_engine::roles::RoleKind;
 use pinwheel_engine::roles::ThreadState;
 
@@ -30,7 +30,23 @@ fn thread(name: &str, tenths: u64, kinds: &[RoleKind], busy_ns_per_tenth: u64) -
         stage: kinds.first().copied(),
         frame_gap: gaps(tenths),
         state: ThreadState::Running,
+        noise: noise(tenths),
         ..ThreadView::default()
+    }
+}
+
+fn noise(tenths: u64) -> NoiseView {
+    NoiseView {
+        span_ns: tenths * 100_000_000,
+        ready_ns: tenths * 1_800_000,
+        stolen_ns: 0,
+        interrupts: tenths * 25,
+        polling_ns: tenths * 50_000_000,
+        gaps: tenths * 4,
+        gap_ns: tenths * 1_050_000,
+        longest_gap_ns: 4_100_000,
+        taken_by: "cc1 ×14, children of make (1311), user ada".to_owned(),
+        taken_by_ns: tenths * 1_500_000,
     }
 }
 

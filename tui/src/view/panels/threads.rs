@@ -65,12 +65,14 @@ fn detail(engine: &EngineView, thread: &ThreadView, derived: &ThreadDerived, pen
             time(derived.silence_ns)
         ),
         format!(
-            "frame gaps: p50 {}  p99 {}  p99.9 {}  max {}  (ever {})",
+            "frame gaps: p50 {}  p99 {}  p99.9 {}  max {}  (ever {}); {} noisy while polling; {} interrupts",
             time_or_dash(gap.map(|g| g.p50_ns)),
             time_or_dash(gap.map(|g| g.p99_ns)),
             time_or_dash(gap.map(|g| g.p999_ns)),
             time_or_dash(gap.map(|g| g.max_ns)),
-            time(thread.frame_gap.max_ns())
+            time(thread.frame_gap.max_ns()),
+            count(thread.noise.gaps),
+            count(thread.noise.interrupts)
         ),
         format!(
             "frames {} ({}), {} with work; items {} ({}); yields {}",
@@ -81,16 +83,26 @@ fn detail(engine: &EngineView, thread: &ThreadView, derived: &ThreadDerived, pen
             rate(derived.items_per_s),
             count(thread.yields)
         ),
-        memory(thread),
     ];
+    let [core, policy, heartbeat, gaps, frames] = lines;
+    let noise = noise(thread, derived);
     // Panics first: a low screen cuts the rest of the text.
     let mut y = panicked_roles(thread, pen);
     for line in [refusals(thread), competitor(thread)].iter().filter(|line| !line.is_empty()) {
         y = pen.put_wrapped(1, y, line, Tone::Warn);
     }
-    for line in &lines {
-        y = pen.put_wrapped(1, y, line, Tone::Plain);
+    for line in [core, policy, heartbeat, gaps].into_iter().chain(noise).chain([frames, memory(thread)]) {
+        y = pen.put_wrapped(1, y, &line, Tone::Plain);
     }
+}
+
+/// What takes its core away: how much, who, and what would mend it.
+fn noise(thread: &ThreadView, derived: &ThreadDerived) -> Vec<String> {
+    let Some(all) = thread.noise.shares() else { return vec!["noise: nobody accounts for it".to_owned()] };
+    let now = derived.noise.map_or_else(|| "–".to_owned(), |now| format!("{:.2} %", now.lost() * 100.0));
+    let source = thread.noise.source_text(thread.contended_by.as_ref(), thread.core);
+    let lines = [format!("noise: last second {now}; since start {}", all.text()), source];
+    lines.into_iter().filter(|line| !line.is_empty()).collect()
 }
 
 fn memory(thread: &ThreadView) -> String {

@@ -7,6 +7,7 @@ use super::{LABEL_BYTES_MAX, NOTES_MAX, ROLES_MAX, RoleBlock, RoleView, SITE_FRA
 use crate::board::get;
 use crate::board::histogram::HistogramBlock;
 use crate::board::reading::{Now, flag, fraction, if_any, number, one_less};
+use crate::board::snapshot::noise::NoiseView;
 use crate::board::snapshot::threads::{CompetitorView, MemoryView, PriorityView};
 use crate::board::text::Text;
 use crate::profile::NAME_BYTES_MAX;
@@ -120,6 +121,8 @@ blocks! {
         items: AtomicU64 => items,
         /// Ticks in frames that did work.
         busy_ticks: AtomicU64,
+        /// Ticks in frames that found no work and then spun; see [`ThreadBlock::note_polling`].
+        polling_ticks: AtomicU64,
         /// Times it yielded or slept by policy.
         yields: AtomicU64 => yields,
         /// Acknowledged spin policy and its epoch, packed.
@@ -193,6 +196,24 @@ blocks! {
         competitor_command: Text<2>,
         /// Its user (likewise).
         competitor_user: Text<4>,
+        /// Of these frames, those in which the core was taken: their number.
+        noise_gaps: AtomicU64,
+        /// Their ticks.
+        noise_gap_ticks: AtomicU64,
+        /// The ticks of the longest.
+        noise_gap_longest: AtomicU64,
+        /// Time that the following words account for, ns; 0: none (the watchdog).
+        noise_span_ns: AtomicU64,
+        /// Time that it was ready but did not run, ns (likewise).
+        noise_ready_ns: AtomicU64,
+        /// Time that the hypervisor took from its core, ns (likewise).
+        noise_stolen_ns: AtomicU64,
+        /// Interrupts of its core (likewise).
+        noise_interrupts: AtomicU64,
+        /// Time that `noise_taken_by` had its core, ns (likewise).
+        noise_taken_ns: AtomicU64,
+        /// Who had its core for longest of all others; empty: nobody, or not visible (likewise).
+        noise_taken_by: Text<16>,
         /// Gaps longer than this are recorded, ticks; 0: none (the watchdog).
         gap_limit_ticks: AtomicU64,
         /// Address of the last word of its stack, in this process; 0 if the system does not tell.
@@ -217,6 +238,8 @@ blocks! {
         priority: PriorityView = block.priority(),
         /// Foreign thread that competed for its core, last seen; `None`: none was seen.
         contended_by: Option<CompetitorView> = block.competitor(now),
+        /// What took its core away.
+        noise: NoiseView = block.noise(now),
         /// Age of the last heartbeat.
         heartbeat_age_ns: u64 =
             if block.state() == ThreadState::Running { now.age_ns(&block.heartbeat) } else { 0 },

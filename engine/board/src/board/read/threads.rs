@@ -3,7 +3,7 @@
 use crate::board::get;
 use crate::board::layout::ThreadBlock;
 use crate::board::reading::{Now, if_any};
-use crate::board::snapshot::{CompetitorView, MemoryView, PriorityView};
+use crate::board::snapshot::{CompetitorView, MemoryView, NoiseView, PriorityView};
 use crate::profile::Priority;
 use crate::roles::ThreadState;
 use std::sync::atomic::AtomicU64;
@@ -38,6 +38,21 @@ impl ThreadBlock {
             age_ns: now.age_ns(&self.competitor_seen),
             samples: get(&self.competitor_samples),
         })
+    }
+
+    pub(in crate::board) fn noise(&self, now: &Now<'_>) -> NoiseView {
+        NoiseView {
+            span_ns: get(&self.noise_span_ns),
+            ready_ns: get(&self.noise_ready_ns),
+            stolen_ns: get(&self.noise_stolen_ns),
+            interrupts: get(&self.noise_interrupts),
+            polling_ns: now.span_ns(get(&self.polling_ticks)),
+            gaps: get(&self.noise_gaps),
+            gap_ns: now.span_ns(get(&self.noise_gap_ticks)),
+            longest_gap_ns: now.span_ns(get(&self.noise_gap_longest)),
+            taken_by: self.noise_taken_by.read(),
+            taken_by_ns: get(&self.noise_taken_ns),
+        }
     }
 
     pub(in crate::board) fn memory(&self) -> MemoryView {

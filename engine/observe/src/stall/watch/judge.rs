@@ -79,7 +79,7 @@ impl Watchdog {
     }
 
     /// The kernel's switch records of a thread from `since` to `now`.
-    fn switched(&self, index: usize, since: Ticks, now: Ticks) -> Option<Switched> {
+    pub(super) fn switched(&self, index: usize, since: Ticks, now: Ticks) -> Option<Switched> {
         let (here, rate) = (Correlation::take(&self.config.clock), self.config.clock.rate());
         let at_ns = |at: Ticks| here.monotonic.0.saturating_sub(rate.nanos(here.ticks.since(at)).0);
         self.switches.between(index, at_ns(since), at_ns(now))
