@@ -38,6 +38,7 @@
 //! | | [`placement`] | load of the silos, and which stream should move |
 //! | | [`silo`] | one pipeline, assembled from its stages |
 //! | | [`engine`] | start, commands, drain and outcome of a run |
+//! | `pinwheel_collect` | | logical error rates in bulk, without an engine |
 //! | `pinwheel_lab` | | the same roles in seeded virtual time; injected faults; synthetic loads |
 #![warn(missing_docs, unreachable_pub)]
 

@@ -10,6 +10,7 @@ mod arbiter;
 mod args;
 mod attach;
 mod check;
+mod collect;
 mod compare;
 mod fit;
 mod cores;
@@ -120,6 +121,7 @@ fn perform(args: Args) -> Result<u8, Refusal> {
         Some(Command::Dump(args)) => dump::dump(&args, &user_paths),
         Some(Command::Compare(args)) => compare::compare(&args, &user_paths),
         Some(Command::Report(args)) => report::report(&args, &user_paths),
+        Some(Command::Collect(args)) => collect::collect(&args),
         Some(Command::Fit(args)) => fit::fit(&args, &user_paths),
         Some(Command::Trace(args)) => trace::trace(&args, &user_paths),
         Some(Command::Send(args)) => send::send(&args),

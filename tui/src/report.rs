@@ -9,13 +9,12 @@ mod lifecycle;
 mod overflow;
 mod shadow;
 mod text;
-mod wilson;
 
 pub use conditions::Alarm;
 pub use lifecycle::LifecycleReport;
 pub use overflow::OverflowReport;
+pub use pinwheel_collect::intervals::{byar_95, interval_95};
 pub use text::{duration_text, grouped, progress_line};
-pub use wilson::{byar_95, interval_95};
 
 use pinwheel_engine::board::deadlines::{WrongOrLate, wrong_or_late};
 use pinwheel_engine::board::histogram::Histogram;
@@ -370,7 +369,7 @@ impl AbstentionReport {
             shots_with_observables: judged,
             logical_errors: wrong,
             logical_error_rate: ratio(wrong, judged),
-            logical_error_rate_ci95: wilson::interval_95(wrong, judged),
+            logical_error_rate_ci95: interval_95(wrong, judged),
         })
     }
 }
@@ -470,7 +469,7 @@ impl Report {
             deadlines: DeadlineReport::sum(streams),
             logical_errors: counters.logical_errors,
             logical_error_rate: ratio(counters.logical_errors, counters.shots_with_observables),
-            logical_error_rate_ci95: wilson::interval_95(counters.logical_errors, counters.shots_with_observables),
+            logical_error_rate_ci95: interval_95(counters.logical_errors, counters.shots_with_observables),
             shots_with_observables: counters.shots_with_observables,
             ler_at: ler_at(streams),
             joint: JointReport {
@@ -620,7 +619,7 @@ fn stream(view: &StreamView) -> StreamReport {
 fn ler_at<'a>(streams: impl IntoIterator<Item = &'a StreamView>) -> Vec<RateAt> {
     let rate = |at: WrongOrLate| {
         let rate = ratio(at.shots, at.of)?;
-        Some(RateAt { t_ns: at.deadline_ns, rate, ci95: wilson::interval_95(at.shots, at.of)? })
+        Some(RateAt { t_ns: at.deadline_ns, rate, ci95: interval_95(at.shots, at.of)? })
     };
     wrong_or_late(streams).into_iter().flatten().filter_map(rate).collect()
 }
@@ -638,7 +637,7 @@ fn decoders(rows: &[DecoderShots]) -> Vec<DecoderReport> {
         shots_with_observables: row.shots_with_observables,
         logical_errors: row.logical_errors,
         logical_error_rate: ratio(row.logical_errors, row.shots_with_observables),
-        logical_error_rate_ci95: wilson::interval_95(row.logical_errors, row.shots_with_observables),
+        logical_error_rate_ci95: interval_95(row.logical_errors, row.shots_with_observables),
         disagreements: None,
     };
     rows.iter().map(report).collect()

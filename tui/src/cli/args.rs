@@ -56,6 +56,8 @@ pub enum Command {
     Compare(super::compare::CompareArgs),
     /// Write one page of a run for people who were not there: a file of its own, without a script
     Report(super::report::ReportArgs),
+    /// Collect logical error rates of models and decoders in bulk, without an engine
+    Collect(Box<super::collect::CollectArgs>),
     /// Write a model refitted to the shots of a run or of a file
     Fit(super::fit::FitArgs),
     /// Write a run's recording as a trace that Perfetto opens

@@ -9,6 +9,7 @@ mod acting;
 mod alarms;
 mod another_input;
 mod attach;
+mod collect;
 mod commands;
 mod documents;
 mod environment;

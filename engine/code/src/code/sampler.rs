@@ -63,14 +63,23 @@ impl Sampler {
         Self { random, classes }
     }
 
-    /// Draws the next shot.
+    /// Begins again with `seed`: draws what a new sampler with it draws, and is made sooner.
+    pub fn restart(&mut self, seed: u64) {
+        self.random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        for class in &mut self.classes {
+            class.skip = gap(class.inverse_log, &mut self.random);
+        }
+    }
+
+    /// Draws the next shot. Returns how many mechanisms happened, of those that flip anything.
     ///
     /// # Panics
     ///
     /// If a slice is shorter than the model's words.
-    pub fn draw(&mut self, detectors: &mut [u64], observables: &mut [u64]) {
+    pub fn draw(&mut self, detectors: &mut [u64], observables: &mut [u64]) -> u32 {
         detectors.fill(0);
         observables.fill(0);
+        let mut happened = 0;
         for class in &mut self.classes {
             let count = class.events.len() as u64;
             let mut candidate = class.skip;
@@ -78,6 +87,7 @@ impl Sampler {
                 #[expect(clippy::cast_possible_truncation, reason = "below a Vec's length")]
                 let event = &class.events[candidate as usize];
                 if event.keep >= 1.0 || uniform(&mut self.random) <= event.keep {
+                    happened += 1;
                     event.detectors.iter().for_each(|&index| flip(detectors, index));
                     event.observables.iter().for_each(|&index| flip(observables, index));
                 }
@@ -85,6 +95,7 @@ impl Sampler {
             }
             class.skip = candidate - count;
         }
+        happened
     }
 }
 

@@ -75,11 +75,32 @@ fn equal_seeds_draw_equal_shots_and_others_do_not() {
     let draw = |seed| {
         let mut sampler = Sampler::new(&model, seed);
         let mut shots = vec![0; 200];
-        shots.chunks_exact_mut(2).for_each(|shot| sampler.draw(shot, &mut [0]));
+        for shot in shots.chunks_exact_mut(2) {
+            sampler.draw(shot, &mut [0]);
+        }
         shots
     };
     assert_eq!(draw(1), draw(1));
     assert_ne!(draw(1), draw(2));
+}
+
+#[test]
+fn a_sampler_that_begins_again_draws_as_a_new_one_does() {
+    let model = bundled();
+    let (mut again, mut new) = (Sampler::new(&model, 1), Sampler::new(&model, 9));
+    let draw = |sampler: &mut Sampler| {
+        let mut shot = vec![0; 2];
+        (sampler.draw(&mut shot, &mut [0]), shot)
+    };
+    (0..100).for_each(|_| drop(draw(&mut again)));
+    again.restart(9);
+    (0..1_000).for_each(|_| assert_eq!(draw(&mut again), draw(&mut new)));
+}
+
+#[test]
+fn the_mechanisms_of_a_shot_are_counted() {
+    let mut sampler = Sampler::new(&model("error(1) D0 L2\nerror(1) D1\nerror(1) D3 ^ D3\nerror(0) D2\n"), 0);
+    assert_eq!(sampler.draw(&mut [0], &mut [0]), 2);
 }
 
 #[test]

@@ -1,0 +1,661 @@
+//! The collection: blocks of shots on threads, stop rules, rows.
+//!
+//! Owns the threads while [`collect`] runs; they end with it. The calling thread gives each thread a block, takes its
+//! counts, and appends rows. Bounds: two blocks a thread in work, counts of finished blocks that wait for an earlier one.
+//!
+//! # Why blocks count in their order
+//! A block is drawn from a seed of its own, that of the shots before it. Only blocks without a gap before them are
+//! counted, so a collection that was killed goes on at its last row and draws no shot twice, and one seed gives the same
+//! counts with any number of threads.
+
+use crate::faults::FaultCounts;
+use crate::results::Results;
+use crate::rows::Row;
+use crate::task::Task;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+use pinwheel_engine::clock::Clock;
+use pinwheel_engine::code::Sampler;
+use pinwheel_engine::decode::{Matcher, MatcherModel, ReadyError};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Scope;
+use std::time::Duration;
+
+/// Most threads.
+pub const THREADS_MAX: usize = 1_024;
+/// Time between two appends.
+const APPEND_EVERY_NS: u64 = 1_000_000_000;
+/// Time between two looks at stop rules and progress.
+const LOOK: Duration = Duration::from_millis(100);
+/// Shots between two looks at the request to stop.
+const SHOTS_PER_LOOK: u64 = 64;
+/// Blocks in work for each thread.
+const BLOCKS_PER_THREAD: usize = 2;
+
+/// When a task is done: as soon as one of them is reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Shots of each task.
+    pub shots: Option<u64>,
+    /// Errors of each task.
+    pub errors: Option<u64>,
+    /// Time of the whole collection.
+    pub time: Option<Duration>,
+}
+
+/// One of several collections that share the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// Its number, from 0.
+    pub index: u32,
+    /// How many there are.
+    pub count: u32,
+}
+
+impl Shard {
+    /// The only one.
+    pub const WHOLE: Shard = Shard { index: 0, count: 1 };
+
+    /// Its part of `all`.
+    #[must_use]
+    pub fn part(self, all: u64) -> u64 {
+        let (index, count) = (u64::from(self.index), u64::from(self.count));
+        all / count + u64::from(index < all % count)
+    }
+}
+
+/// How to collect.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Stop rules of all shards together.
+    pub limits: Limits,
+    /// Number of threads, 1..=[`THREADS_MAX`].
+    pub threads: usize,
+    /// Seed of all draws. Collections with equal seeds draw equal shots.
+    pub seed: u64,
+    /// Which part of the work this one does.
+    pub shard: Shard,
+    /// Whether shots are counted by their number of faults, too. Shots of files are not.
+    pub by_faults: bool,
+}
+
+/// How far a collection is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// Tasks that are done.
+    pub done: usize,
+    /// All tasks.
+    pub tasks: usize,
+    /// Shots counted by this process.
+    pub shots: u64,
+    /// Errors among them.
+    pub errors: u64,
+    /// Time so far, nanoseconds.
+    pub elapsed_ns: u64,
+    /// Estimated time left, nanoseconds; `None`: not known yet.
+    pub left_ns: Option<u64>,
+}
+
+/// Why a collection ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum CollectError {
+    /// Rows cannot be appended.
+    #[error("cannot append rows ({0}); what was counted before is there: free space, and collect again to go on")]
+    Append(io::Error),
+    /// A decoder cannot decode a model.
+    #[error("{metadata} by {decoder}: {error}")]
+    Task {
+        /// The task's metadata.
+        metadata: String,
+        /// Name of its decoder.
+        decoder: &'static str,
+        /// The reason.
+        error: ReadyError,
+    },
+    /// The system refuses a thread.
+    #[error("found {0} at the start of a thread, expected {1} threads; collect with fewer: --threads")]
+    Thread(io::Error, usize),
+}
+
+/// A block of a task.
+struct Job {
+    task: usize,
+    prepared: Arc<Prepared>,
+    from: u64,
+    shots: u64,
+    seed: u64,
+}
+
+/// A task that is ready to be decoded.
+struct Prepared {
+    task: Task,
+    decoder: MatcherModel,
+    by_faults: bool,
+}
+
+/// The counts of a block.
+struct Block {
+    task: usize,
+    from: u64,
+    shots: u64,
+    errors: u64,
+    ns: u64,
+    faults: FaultCounts,
+}
+
+/// How far a task is.
+struct State {
+    /// Shots and errors in the file and counted since.
+    shots: u64,
+    errors: u64,
+    limits: Limits,
+    prepared: Option<Arc<Prepared>>,
+    /// First shot that no block has.
+    next: u64,
+    /// Finished blocks that wait for an earlier one.
+    waiting: BTreeMap<u64, Block>,
+    /// Counts that are not in the file.
+    unsaved: Row,
+    /// Those of the faults.
+    faults: FaultCounts,
+    /// Time of the blocks of this process, and their shots.
+    ns: u64,
+    own_shots: u64,
+    own_errors: u64,
+}
+
+impl State {
+    fn of(task: &Task, at: usize, options: &Options, results: &Results) -> State {
+        let counted = results.of(&task.strong_id).cloned().unwrap_or_default();
+        let Options { limits, shard, .. } = *options;
+        let shots = match &task.shots {
+            // A file's shots are not split: one shard has them all.
+            Some(files) => {
+                let is_here = at as u64 % u64::from(shard.count) == u64::from(shard.index);
+                let all = if is_here { files.shots.len() as u64 } else { 0 };
+                Some(limits.shots.map_or(all, |limit| limit.min(all)))
+            }
+            None => limits.shots.map(|limit| shard.part(limit)),
+        };
+        let errors = limits.errors.map(|limit| limit.div_ceil(u64::from(shard.count)));
+        State {
+            shots: counted.shots,
+            errors: counted.errors,
+            limits: Limits { shots, errors, time: None },
+            prepared: None,
+            next: counted.shots,
+            waiting: BTreeMap::new(),
+            unsaved: Row::default(),
+            faults: FaultCounts::default(),
+            ns: 0,
+            own_shots: 0,
+            own_errors: 0,
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        let reached = |limit: Option<u64>, count: u64| limit.is_some_and(|limit| count >= limit);
+        reached(self.limits.shots, self.shots) || reached(self.limits.errors, self.errors)
+    }
+
+    /// Whether there are shots that no block has.
+    fn has_more(&self) -> bool {
+        !self.is_done() && self.limits.shots.is_none_or(|limit| self.next < limit)
+    }
+
+    /// Counts the blocks that have no gap before them.
+    fn count(&mut self) {
+        while let Some(block) = self.waiting.remove(&self.shots).filter(|_| !self.is_done()) {
+            self.shots += block.shots;
+            self.errors += block.errors;
+            self.own_shots += block.shots;
+            self.own_errors += block.errors;
+            self.ns += block.ns;
+            self.unsaved.shots += block.shots;
+            self.unsaved.errors += block.errors;
+            self.unsaved.seconds += block.ns as f64 / 1e9;
+            self.faults.merge(&block.faults);
+        }
+        if self.is_done() {
+            self.waiting.clear();
+        }
+    }
+
+    /// The counts that are not in the file.
+    fn take_unsaved(&mut self, task: &Task) -> Option<Row> {
+        let counted = std::mem::take(&mut self.unsaved);
+        let counts = std::mem::take(&mut self.faults).named();
+        let (decoder, strong_id) = (task.decoder.kind().name().to_owned(), task.strong_id.clone());
+        (counted.shots > 0).then(|| Row { decoder, strong_id, metadata: task.metadata.clone(), counts, ..counted })
+    }
+
+    /// Estimated time of one thread until it is done, nanoseconds; `None`: not known.
+    fn left_ns(&self, ns_per_shot: f64) -> Option<f64> {
+        if self.is_done() {
+            return Some(0.0);
+        }
+        let by_shots = self.limits.shots.map(|limit| (limit - self.shots) as f64);
+        let by_errors = self.limits.errors.filter(|_| self.errors > 0);
+        let by_errors = by_errors.map(|limit| (limit - self.errors) as f64 * self.shots as f64 / self.errors as f64);
+        let left = by_shots.into_iter().chain(by_errors).min_by(f64::total_cmp)?;
+        Some(left * if self.own_shots > 0 { self.ns as f64 / self.own_shots as f64 } else { ns_per_shot })
+    }
+}
+
+/// Collects `tasks` until each has reached a limit, the time is over, or `stop` is set. Appends to `results`, and tells
+/// `report` of the progress, about ten times a second.
+///
+/// # Errors
+/// [`CollectError`]; what was appended before is in the file.
+///
+/// # Panics
+/// If a thread of it panics.
+pub fn collect(
+    tasks: &[Task],
+    results: &mut Results,
+    options: &Options,
+    stop: &AtomicBool,
+    mut report: impl FnMut(&Progress),
+) -> Result<Progress, CollectError> {
+    let clock = Clock::machine();
+    let states = tasks.iter().enumerate().map(|(at, task)| State::of(task, at, options, results)).collect();
+    let (jobs, waiting_jobs) = unbounded::<Job>();
+    let (found, blocks) = unbounded::<Block>();
+    // Of the threads alone: blocks in work are dropped at the end.
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let started = (0..options.threads).try_for_each(|_| {
+            start(scope, waiting_jobs.clone(), found.clone(), &is_over, clock.clone())
+                .map_err(|error| CollectError::Thread(error, options.threads))
+        });
+        drop((waiting_jobs, found));
+        let mut collection = Collection { tasks, states, options, jobs, in_work: 0, clock: &clock, appended_ns: 0 };
+        let ended = started.and_then(|()| collection.run(&blocks, results, stop, &mut report));
+        // Relaxed: the flag has no other memory behind it.
+        is_over.store(true, Ordering::Relaxed);
+        ended
+    })
+}
+
+/// The calling thread's part.
+struct Collection<'a> {
+    tasks: &'a [Task],
+    states: Vec<State>,
+    options: &'a Options,
+    jobs: Sender<Job>,
+    in_work: usize,
+    clock: &'a Clock,
+    appended_ns: u64,
+}
+
+impl Collection<'_> {
+    fn run(
+        &mut self,
+        blocks: &Receiver<Block>,
+        results: &mut Results,
+        stop: &AtomicBool,
+        report: &mut dyn FnMut(&Progress),
+    ) -> Result<Progress, CollectError> {
+        let begin = self.clock.ticks();
+        let mut reported_ns = 0;
+        loop {
+            let now_ns = self.clock.rate().nanos(self.clock.ticks().since(begin)).0;
+            let is_late = self.options.limits.time.is_some_and(|time| u128::from(now_ns) >= time.as_nanos());
+            // Relaxed: see above.
+            if is_late || stop.load(Ordering::Relaxed) || self.states.iter().all(State::is_done) {
+                self.append(results)?;
+                let progress = self.progress(now_ns);
+                report(&progress);
+                return Ok(progress);
+            }
+            self.give()?;
+            match blocks.recv_timeout(LOOK) {
+                Ok(block) => {
+                    self.in_work -= 1;
+                    let state = &mut self.states[block.task];
+                    state.waiting.insert(block.from, block);
+                    state.count();
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                // Every thread has panicked; the scope passes that on.
+                Err(RecvTimeoutError::Disconnected) => return Ok(self.progress(now_ns)),
+            }
+            if now_ns - self.appended_ns >= APPEND_EVERY_NS {
+                self.append(results)?;
+                self.appended_ns = now_ns;
+            }
+            if now_ns - reported_ns >= LOOK.as_nanos() as u64 {
+                report(&self.progress(now_ns));
+                reported_ns = now_ns;
+            }
+        }
+    }
+
+    /// Gives the threads blocks of the first tasks that have some.
+    fn give(&mut self) -> Result<(), CollectError> {
+        while self.in_work < self.options.threads * BLOCKS_PER_THREAD {
+            let Some(at) = self.states.iter().position(State::has_more) else { return Ok(()) };
+            let (task, state) = (&self.tasks[at], &mut self.states[at]);
+            let prepared = match &state.prepared {
+                Some(prepared) => Arc::clone(prepared),
+                None => {
+                    let decoder = task.prepare().map_err(|error| CollectError::Task {
+                        metadata: task.metadata.clone(),
+                        decoder: task.decoder.kind().name(),
+                        error,
+                    })?;
+                    let by_faults = self.options.by_faults;
+                    Arc::clone(state.prepared.insert(Arc::new(Prepared { task: task.clone(), decoder, by_faults })))
+                }
+            };
+            let left = state.limits.shots.map_or(u64::MAX, |limit| limit - state.next);
+            let (from, shots) = (state.next, task.block_shots().min(left));
+            let seed = task.block_seed(self.options.seed, self.options.shard.index, from);
+            state.next += shots;
+            self.in_work += 1;
+            // The threads take jobs until this end is dropped.
+            let _ = self.jobs.send(Job { task: at, prepared, from, shots, seed });
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, results: &mut Results) -> Result<(), CollectError> {
+        let unsaved = self.states.iter_mut().zip(self.tasks);
+        let rows: Vec<Row> = unsaved.filter_map(|(state, task)| state.take_unsaved(task)).collect();
+        // What is done needs its tables no more.
+        self.states.iter_mut().filter(|state| state.is_done()).for_each(|state| state.prepared = None);
+        if rows.is_empty() { Ok(()) } else { results.append(&rows).map_err(CollectError::Append) }
+    }
+
+    fn progress(&self, elapsed_ns: u64) -> Progress {
+        let shots: u64 = self.states.iter().map(|state| state.own_shots).sum();
+        let ns: u64 = self.states.iter().map(|state| state.ns).sum();
+        let each = if shots > 0 { ns as f64 / shots as f64 } else { f64::NAN };
+        let left: Option<f64> = self.states.iter().map(|state| state.left_ns(each)).sum();
+        let left = left.filter(|left| left.is_finite()).map(|left| (left / self.options.threads as f64) as u64);
+        let time = self.options.limits.time.map(|time| (time.as_nanos() as u64).saturating_sub(elapsed_ns));
+        Progress {
+            done: self.states.iter().filter(|state| state.is_done()).count(),
+            tasks: self.states.len(),
+            shots,
+            errors: self.states.iter().map(|state| state.own_errors).sum(),
+            elapsed_ns,
+            left_ns: left.into_iter().chain(time).min(),
+        }
+    }
+}
+
+/// Starts a thread that decodes blocks until there are no more.
+fn start<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    jobs: Receiver<Job>,
+    found: Sender<Block>,
+    is_over: &'scope AtomicBool,
+    clock: Clock,
+) -> io::Result<()> {
+    std::thread::Builder::new().name("collect".to_owned()).spawn_scoped(scope, move || {
+        let mut last: Option<(usize, Worker)> = None;
+        for job in jobs {
+            let mut worker = match last.take() {
+                Some((task, worker)) if task == job.task => worker,
+                _ => Worker::new(&job.prepared),
+            };
+            // Over, or the caller has left.
+            let Some(block) = worker.decode(&job, is_over, &clock) else { return };
+            if found.send(block).is_err() {
+                return;
+            }
+            last = Some((job.task, worker));
+        }
+    })?;
+    Ok(())
+}
+
+/// What a thread needs for a task.
+struct Worker {
+    matcher: Box<dyn Matcher>,
+    sampler: Option<Sampler>,
+    shot: Vec<u64>,
+    truth: Vec<u64>,
+    predicted: Vec<u64>,
+    /// The answer to a shot without a detection event.
+    quiet: Option<Vec<u64>>,
+}
+
+impl Worker {
+    fn new(prepared: &Prepared) -> Worker {
+        let model = &prepared.task.model;
+        let observables = vec![0; model.observable_words()];
+        Worker {
+            matcher: prepared.decoder.matcher(),
+            sampler: prepared.task.shots.is_none().then(|| Sampler::new(model, 0)),
+            shot: vec![0; model.detector_words()],
+            truth: observables.clone(),
+            predicted: observables,
+            quiet: None,
+        }
+    }
+
+    /// The counts of a block; `None` once the collection is over.
+    fn decode(&mut self, job: &Job, is_over: &AtomicBool, clock: &Clock) -> Option<Block> {
+        let begin = clock.ticks();
+        let (mut errors, mut faults) = (0, FaultCounts::default());
+        if let Some(sampler) = &mut self.sampler {
+            sampler.restart(job.seed);
+        }
+        for shot in job.from..job.from + job.shots {
+            // Relaxed: the flag has no other memory behind it.
+            if shot % SHOTS_PER_LOOK == 0 && is_over.load(Ordering::Relaxed) {
+                return None;
+            }
+            let happened = match (&mut self.sampler, &job.prepared.task.shots) {
+                (Some(sampler), _) => Some(sampler.draw(&mut self.shot, &mut self.truth)),
+                (None, Some(files)) => {
+                    self.shot.copy_from_slice(files.shots.shot(shot as usize));
+                    self.truth.copy_from_slice(files.observables.shot(shot as usize));
+                    None
+                }
+                (None, None) => None,
+            };
+            let is_wrong = self.is_wrong();
+            errors += u64::from(is_wrong);
+            if let Some(happened) = happened.filter(|_| job.prepared.by_faults) {
+                faults.add(happened, is_wrong);
+            }
+        }
+        let ns = clock.rate().nanos(clock.ticks().since(begin)).0;
+        Some(Block { task: job.task, from: job.from, shots: job.shots, errors, ns, faults })
+    }
+
+    /// Decodes the shot, and compares. A shot that cannot be decoded is wrong.
+    fn is_wrong(&mut self) -> bool {
+        let is_quiet = self.shot.iter().all(|word| *word == 0);
+        if let Some(quiet) = self.quiet.as_ref().filter(|_| is_quiet) {
+            return *quiet != self.truth;
+        }
+        let is_decoded = self.matcher.decode(&self.shot, &mut self.predicted).is_ok();
+        if is_quiet && is_decoded {
+            self.quiet = Some(self.predicted.clone());
+        }
+        !is_decoded || self.predicted != self.truth
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Limits, Options, Progress, Shard, collect};
+    use crate::results::{Results, merged};
+    use crate::rows::Row;
+    use crate::task::{FileShots, Task, metadata_of_name};
+    use pinwheel_engine::code::{Format, Layout, Model, Sampler, ShotSet, ShotWriter, bundled_named};
+    use pinwheel_engine::profile::Decoder;
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    fn task(name: &str, decoder: Decoder) -> Task {
+        Task::new(Arc::new(bundled_named(name).unwrap()), decoder, None, &metadata_of_name(name))
+    }
+
+    fn options(shots: u64, threads: usize) -> Options {
+        let limits = Limits { shots: Some(shots), ..Limits::default() };
+        Options { limits, threads, seed: 7, shard: Shard::WHOLE, by_faults: false }
+    }
+
+    fn collected(path: &Path, tasks: &[Task], options: &Options) -> Progress {
+        let mut results = Results::open(path).unwrap();
+        collect(tasks, &mut results, options, &AtomicBool::new(false), |_| {}).unwrap()
+    }
+
+    fn sums(path: &Path) -> Vec<(u64, u64)> {
+        merged(&[path]).unwrap().iter().map(|row| (row.shots, row.errors)).collect()
+    }
+
+    /// Wrong answers of the first shots of the first block, by the same parts without this module.
+    fn counted_alone(task: &Task, shots: u64) -> u64 {
+        let mut sampler = Sampler::new(&task.model, task.block_seed(7, 0, 0));
+        let mut matcher = task.prepare().unwrap().matcher();
+        let (mut shot, mut truth) = (vec![0; task.model.detector_words()], vec![0; task.model.observable_words()]);
+        let mut predicted = truth.clone();
+        let mut is_wrong = |_: &u64| {
+            sampler.draw(&mut shot, &mut truth);
+            matcher.decode(&shot, &mut predicted).unwrap();
+            predicted != truth
+        };
+        (0..shots).filter(&mut is_wrong).count() as u64
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_counts_with_any_number_of_threads_and_those_of_the_parts_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let tasks = [task("surface_d3", Decoder::Matching), task("surface_d3", Decoder::UnionFind)];
+        let block = tasks[0].block_shots();
+        let mut found = Vec::new();
+        for threads in [1, 2, 5] {
+            let path = dir.path().join(format!("{threads}.csv"));
+            let progress = collected(&path, &tasks, &options(2 * block + 100, threads));
+            assert_eq!((progress.done, progress.shots), (2, 2 * (2 * block + 100)));
+            found.push(sums(&path));
+        }
+        assert_eq!((&found[0], &found[0]), (&found[1], &found[2]));
+        let path = dir.path().join("one.csv");
+        collected(&path, &tasks[..1], &options(1_000, 2));
+        assert_eq!(sums(&path), [(1_000, counted_alone(&tasks[0], 1_000))]);
+    }
+
+    #[test]
+    fn a_collection_that_was_stopped_goes_on_where_it_was_and_counts_no_shot_twice() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, whole) = (dir.path().join("parts.csv"), dir.path().join("whole.csv"));
+        let tasks = [task("surface_d3", Decoder::Matching)];
+        let shots = 4 * tasks[0].block_shots();
+        collected(&whole, &tasks, &options(shots, 2));
+        // Stopped after each tenth of a second, however far it is.
+        for _ in 0..1_000 {
+            let stop = AtomicBool::new(false);
+            let mut results = Results::open(&path).unwrap();
+            let is_done = collect(&tasks, &mut results, &options(shots, 2), &stop, |progress| {
+                stop.store(progress.shots > 0, Ordering::Relaxed);
+            });
+            if is_done.unwrap().done == 1 {
+                break;
+            }
+        }
+        assert_eq!(sums(&path), sums(&whole));
+        assert_eq!(collected(&path, &tasks, &options(shots, 2)).shots, 0, "all is there");
+    }
+
+    #[test]
+    fn a_limit_of_errors_or_of_time_ends_a_task() {
+        let dir = tempfile::tempdir().unwrap();
+        let tasks = [task("surface_d3", Decoder::Matching)];
+        let limits = Limits { errors: Some(100), ..Limits::default() };
+        let path = dir.path().join("errors.csv");
+        collected(&path, &tasks, &Options { limits, ..options(0, 2) });
+        let [(shots, errors)] = sums(&path)[..] else { panic!() };
+        assert!(errors >= 100 && shots % tasks[0].block_shots() == 0, "{errors} {shots}");
+        let limits = Limits { time: Some(Duration::from_millis(50)), ..Limits::default() };
+        let progress = collected(&dir.path().join("time.csv"), &tasks, &Options { limits, ..options(0, 1) });
+        assert!(progress.elapsed_ns >= 50_000_000 && progress.done == 0, "{progress:?}");
+    }
+
+    #[test]
+    fn shards_share_the_shots_and_draw_different_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let tasks = [task("surface_d3", Decoder::Matching)];
+        let paths: Vec<_> = (0..3).map(|index| dir.path().join(format!("{index}.csv"))).collect();
+        for (index, path) in (0..3).zip(&paths) {
+            collected(path, &tasks, &Options { shard: Shard { index, count: 3 }, ..options(50_000, 1) });
+        }
+        let of_each: Vec<(u64, u64)> = paths.iter().flat_map(|path| sums(path)).collect();
+        assert_eq!(of_each.iter().map(|(shots, _)| *shots).collect::<Vec<_>>(), [16_667, 16_667, 16_666]);
+        assert!(of_each[0].1 != of_each[1].1 || of_each[1].1 != of_each[2].1, "{of_each:?}");
+        let all: Vec<Row> = merged(&paths).unwrap();
+        assert_eq!((all.len(), all[0].shots), (1, 50_000));
+    }
+
+    #[test]
+    fn shots_of_files_are_each_decoded_once_by_one_shard() {
+        let model = bundled_named("surface_d3").unwrap();
+        let set = |layout, bits: &[Vec<u64>]| {
+            let mut writer = ShotWriter::new(Vec::new(), Format::B8, layout);
+            bits.iter().for_each(|bits| writer.write_shot(bits).unwrap());
+            ShotSet::read(writer.finish().unwrap().as_slice(), Format::B8, layout).unwrap()
+        };
+        let mut sampler = Sampler::new(&model, 3);
+        let draws = (0..5_000).map(|_| {
+            let (mut shot, mut truth) = (vec![0; model.detector_words()], vec![0; model.observable_words()]);
+            sampler.draw(&mut shot, &mut truth);
+            (shot, truth)
+        });
+        let (shots, truth): (Vec<_>, Vec<_>) = draws.unzip();
+        let shots = set(Layout::detectors(model.detectors), &shots);
+        let observables = set(Layout::observables(model.observables), &truth);
+        let files = Arc::new(FileShots { shots, observables });
+        let about = metadata_of_name("d=3.dem");
+        let tasks = [Task::new(Arc::new(model), Decoder::Matching, Some(files), &about)];
+        let dir = tempfile::tempdir().unwrap();
+        let paths = ["0.csv", "1.csv"].map(|name| dir.path().join(name));
+        for (index, path) in (0..2).zip(&paths) {
+            // More than there are, twice.
+            let options = Options { shard: Shard { index, count: 2 }, ..options(1_000_000, 2) };
+            collected(path, &tasks, &options);
+            collected(path, &tasks, &options);
+        }
+        let [(shots, errors)] = sums(&paths[0])[..] else { panic!() };
+        assert!(shots == 5_000 && (10..500).contains(&errors), "{errors}");
+        assert!(sums(&paths[1]).is_empty());
+    }
+
+    #[test]
+    fn a_model_that_cannot_be_decoded_is_named() {
+        let model = Model::parse(
+            b"error(0.1) D0 D1 D2 L0
+",
+        )
+        .unwrap();
+        let tasks = [Task::new(Arc::new(model), Decoder::Matching, None, &metadata_of_name("d=9.dem"))];
+        let dir = tempfile::tempdir().unwrap();
+        let mut results = Results::open(&dir.path().join("r.csv")).unwrap();
+        let refused = collect(&tasks, &mut results, &options(10, 1), &AtomicBool::new(false), |_| {});
+        let said = refused.unwrap_err().to_string();
+        assert!(said.starts_with(r#"{"d":9} by matching: "#), "{said}");
+    }
+
+    #[test]
+    fn counts_by_faults_are_in_the_rows_and_add_up_to_the_shots() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("r.csv");
+        let tasks = [task("surface_d3", Decoder::Matching)];
+        collected(&path, &tasks, &Options { by_faults: true, ..options(20_000, 2) });
+        let row = merged(&[&path]).unwrap().remove(0);
+        let faults = crate::faults::FaultCounts::of_row(&row.counts);
+        assert_eq!(faults.shots(), 20_000);
+        let rate = faults.rate_at(&tasks[0].model, 1.0);
+        assert!((rate.ci95[0]..=rate.ci95[1]).contains(&(row.errors as f64 / 20_000.0)), "{rate:?}");
+    }
+}

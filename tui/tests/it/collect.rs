@@ -1,0 +1,137 @@
+//! Collecting logical error rates: killed at any moment, shared by several processes, and what is refused.
+
+use crate::world::{World, until, word};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+const SHOTS: u64 = 3_000_000;
+
+fn text_of(file: &Path) -> String {
+    fs::read_to_string(file).unwrap()
+}
+
+/// Shots and errors in a file, and its rows.
+fn sums(world: &World, file: &Path) -> (u64, u64, usize) {
+    let text = text_of(file);
+    let merged = world.run(&format!("collect merge {}", word(file))).exits(0).text();
+    let fields: Vec<u64> = merged
+        .lines()
+        .nth(1)
+        .map_or_else(Vec::new, |row| row.split(',').take(2).map(|field| field.trim().parse().unwrap()).collect());
+    (fields.first().copied().unwrap_or(0), fields.get(1).copied().unwrap_or(0), text.lines().count() - 1)
+}
+
+#[test]
+fn a_collection_that_is_killed_again_and_again_counts_each_shot_once() {
+    let world = World::new();
+    let [parts, whole] = ["parts.csv", "whole.csv"].map(|name| world.path(name));
+    let words =
+        |file: &Path| format!("collect --dem surface_d3 --max-shots {SHOTS} --seed 5 --threads 2 -o {}", word(file));
+    let result = world.run(&format!("{} --json", words(&whole))).exits(0).json();
+    assert_eq!((result[0]["shots"].as_u64(), result[0]["metadata"]["dem"].as_str()), (Some(SHOTS), Some("surface_d3")));
+    let mut killed = 0;
+    for turn in 0.. {
+        let before = fs::read(&parts).unwrap_or_default().len();
+        let mut child = world.command(&words(&parts)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // As soon as it has counted something, or is done.
+        until("rows or the end", || {
+            child.try_wait().unwrap().is_some() || fs::read(&parts).unwrap_or_default().len() > before.max(100)
+        });
+        if child.try_wait().unwrap().is_some_and(|status| status.success()) {
+            break;
+        }
+        let signal = if turn % 2 == 0 { Signal::KILL } else { Signal::TERM };
+        let _ = kill_process(Pid::from_child(&child), signal);
+        let status = child.wait().unwrap();
+        assert!(signal == Signal::KILL || matches!(status.code(), Some(0 | 143)), "{status:?}");
+        killed += 1;
+        // What a full disk or a lost machine may leave.
+        if turn == 2 {
+            let text = fs::read(&parts).unwrap();
+            fs::write(&parts, [text.as_slice(), b"     65536,      10"].concat()).unwrap();
+        }
+    }
+    let ((shots, errors, rows), expected) = (sums(&world, &parts), sums(&world, &whole));
+    assert_eq!((shots, errors), (expected.0, expected.1), "{killed} kills, {rows} rows");
+    assert!(killed > 0 && rows > 1, "{killed} kills, {rows} rows");
+}
+
+#[test]
+fn shards_are_merged_into_the_rows_of_all_and_two_processes_do_not_share_a_file() {
+    let world = World::new();
+    let file = |index: u32| world.path(&format!("{index}.csv"));
+    for index in 1..=3 {
+        let place = word(&file(index));
+        world
+            .run(&format!(
+                "collect --dem surface_d3 --decoder matching,union-find --max-shots 1e5 --shard {index}/3 -o {place}"
+            ))
+            .exits(0);
+    }
+    let all = (1..=3).map(|index| word(&file(index))).collect::<Vec<_>>().join(" ");
+    let out = world.path("all.csv");
+    world.run(&format!("collect merge {all} -o {}", word(&out))).exits(0);
+    let text = text_of(&out);
+    let shots: Vec<&str> = text.lines().skip(1).map(|row| row.split(',').next().unwrap().trim()).collect();
+    assert_eq!(shots, ["100000", "100000"]);
+    assert!(text.lines().next().unwrap().starts_with("     shots,    errors,  discards, seconds,decoder,strong_id"));
+    let said = world.run(&format!("collect merge {all} {}", word(&file(1)))).exits(2).err;
+    assert!(said.contains("expected each file once"), "{said}");
+    // Another process holds the file.
+    let held = word(&file(1));
+    let mut child = world
+        .command(&format!("collect --dem surface_d3 --max-time 60s -o {held}"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let before = text_of(&file(1)).len();
+    until("its first row", || text_of(&file(1)).len() > before);
+    let said = world.run(&format!("collect --dem surface_d3 --max-shots 1 --threads 1 -o {held}")).exits(2).err;
+    assert!(said.contains("another process collects into it"), "{said}");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn rates_at_other_noise_are_estimated_where_direct_sampling_finds_them() {
+    let world = World::new();
+    let [counted, direct] = ["counted.csv", "direct.csv"].map(|name| word(&world.path(name)));
+    let run = |words: &str| {
+        world.run(&format!("collect --dem surface_d3 --max-shots 3e5 --seed 1 --json {words}")).exits(0).json()
+    };
+    let estimates = run(&format!("--estimate 0.7,1.3 -o {counted}"))[0]["estimates"].clone();
+    let sampled = run(&format!("--noise 0.7,1.3 -o {direct}"));
+    for (estimate, sampled) in estimates.as_array().unwrap().iter().zip(sampled.as_array().unwrap()) {
+        let ends = |value: &Value, key: &str| [0, 1].map(|at| value[key][at].as_f64().unwrap());
+        let ([low, high], [direct_low, direct_high]) = (ends(estimate, "ci95"), ends(sampled, "rate_ci95"));
+        assert_eq!(estimate["scale"], sampled["metadata"]["noise_scale"]);
+        assert!(low <= direct_high && direct_low <= high, "{estimate} {sampled}");
+    }
+}
+
+#[test]
+fn what_cannot_be_collected_is_refused_in_one_sentence_and_leaves_no_file() {
+    let world = World::new();
+    let (out, dem) = (world.path("out.csv"), world.put("h.dem", "error(0.1) D0 D1 D2 L0\n"));
+    let place = word(&out);
+    for (words, part) in [
+        (format!("--dem surface_d3 -o {place}"), "--max-shots, --max-errors or --max-time"),
+        (format!("--dem nope --max-shots 5 -o {place}"), "one of surface_d5"),
+        (format!("--dem surface_d3 surface_d3 --max-shots 5 -o {place}"), "each task once"),
+        (format!("--dem surface_d3 --decoder plugin:/x --max-shots 5 -o {place}"), "found a plugin"),
+        (format!("--dem surface_d3 --max-shots 5 --shard 3/2 -o {place}"), "like 1/8"),
+        (format!("--dem surface_d3 --max-shots 5 --noise 0 -o {place}"), "from 1e-6 to 1e6"),
+        (format!("--dem surface_d3 --dem surface_d5 --shots a --observables b -o {place}"), "one, that of the shots"),
+        ("--dem surface_d3 --max-shots 5 -o /dev/null".to_owned(), "no ordinary file"),
+    ] {
+        let said = world.run(&format!("collect {words}")).exits(2).err;
+        assert!(said.contains(part) && said.trim().lines().count() == 1, "{words}: {said}");
+    }
+    assert!(!out.exists());
+    let said = world.run(&format!("collect --dem {} --max-shots 5 -o {place}", word(&dem))).exits(2).err;
+    assert!(said.contains(r#"{"dem":"h.dem"} by matching: "#) && said.trim().lines().count() == 1, "{said}");
+}
