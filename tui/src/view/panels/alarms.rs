@@ -1,4 +1,4 @@
-//! Incidents and faults in the overview, active ones first: onset, glyph, count, sentence, number of consequences.
+//! Incidents and faults in the overview, active incidents first: onset, glyph, count, sentence, number of consequences.
 
 use crate::keymap::{Action, Scope};
 use crate::model::alarms::{incident_look, place_of, standing};
@@ -8,6 +8,7 @@ use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
 use crate::widgets::format::{count, time, time_of_day};
 use crate::widgets::pen::Pen;
+use pinwheel_engine::board::snapshot::IncidentView;
 
 /// Draws title and list.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
@@ -17,25 +18,15 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let key = model.keymap.first_key(Scope::Views, Action::Show(View::Alarms));
     pen.rule(0, &format!("incidents: {} active, {others} ended or noted ({key} shows them)", stand.active));
     let engine = &picture.snapshot.engine;
+    let (active, ended): (Vec<_>, Vec<_>) = incidents.iter().partition(|incident| incident.ended_ns.is_none());
     let mut y = 1;
-    for incident in incidents {
-        if let Some(row) = place_of(&picture.snapshot, incident.number, model.alarm_rows) {
-            pen.target_row(y, Target::Row(List::Alarms, row));
-        }
-        let onset = time_of_day(engine.started_utc_s + incident.onset_ns / 1_000_000_000);
-        let (glyph, tone) = incident_look(incident, &picture.snapshot);
-        let mut x = pen.put(1, y, &onset, Tone::Dim) + 1;
-        pen.dot(x, y, glyph, tone);
-        x = pen.put(x + 2, y, &format!("{}×", count(incident.count)), tone) + 1;
-        if !incident.consequences.is_empty() {
-            x = pen.put(x, y, &format!("+{}", incident.consequences.len()), Tone::Dim) + 1;
-        }
-        x = pen.put(x, y, &incident.root.sentence, tone);
-        if let Some(ended) = incident.ended_ns {
-            let ago = picture.snapshot.at_ns.saturating_sub(ended);
-            pen.put(x + 1, y, &format!("(ended {} ago)", time(ago)), Tone::Dim);
-        }
-        y += 1;
+    for (at, active_incident) in active.iter().enumerate() {
+        let x = begin(model, picture, active_incident, y, pen);
+        // Who did it stands at the end of a sentence; the rows of other active incidents and of faults remain.
+        let later = (active.len() - at - 1 + picture.snapshot.faults.len()) as u16;
+        let bottom = pen.height().saturating_sub(later).max(y + 1);
+        let tone = incident_look(active_incident, &picture.snapshot).1;
+        y += pen.rows(y, bottom).put_wrapped(x, 0, &active_incident.root.sentence, tone);
     }
     for fault in &picture.snapshot.faults {
         let last = time_of_day(engine.started_utc_s + fault.last_ns / 1_000_000_000);
@@ -46,6 +37,13 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
         pen.put(x, y, &format!("fault {}: {place}{} ({})", fault.code, fault.name, fault.detail), Tone::Plain);
         y += 1;
     }
+    for incident in ended {
+        let x = begin(model, picture, incident, y, pen);
+        let x = pen.put(x, y, &incident.root.sentence, incident_look(incident, &picture.snapshot).1);
+        let ago = picture.snapshot.at_ns.saturating_sub(incident.ended_ns.unwrap_or_default());
+        pen.put(x + 1, y, &format!("(ended {} ago)", time(ago)), Tone::Dim);
+        y += 1;
+    }
     if y == 1 {
         pen.put(1, 1, "● none: no role panicked, no heartbeat is old, no answer carries an error", Tone::Good);
         y = 2;
@@ -54,4 +52,20 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
         pen.put(1, y, &format!("at start: {note}"), Tone::Dim);
         y += 1;
     }
+}
+
+/// The row of an incident up to its sentence; returns the column of that.
+fn begin(model: &Model, picture: &Picture, incident: &IncidentView, y: u16, pen: &mut Pen<'_>) -> u16 {
+    if let Some(row) = place_of(&picture.snapshot, incident.number, model.alarm_rows) {
+        pen.target_row(y, Target::Row(List::Alarms, row));
+    }
+    let onset = time_of_day(picture.snapshot.engine.started_utc_s + incident.onset_ns / 1_000_000_000);
+    let (glyph, tone) = incident_look(incident, &picture.snapshot);
+    let mut x = pen.put(1, y, &onset, Tone::Dim) + 1;
+    pen.dot(x, y, glyph, tone);
+    x = pen.put(x + 2, y, &format!("{}×", count(incident.count)), tone) + 1;
+    if !incident.consequences.is_empty() {
+        x = pen.put(x, y, &format!("+{}", incident.consequences.len()), Tone::Dim) + 1;
+    }
+    x
 }
