@@ -14,6 +14,7 @@ mod compare;
 mod fit;
 mod cores;
 mod ctl;
+mod cudaq;
 mod dump;
 mod engines;
 mod gpu_check;

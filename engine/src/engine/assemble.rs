@@ -519,10 +519,10 @@ fn open_live(config: &Config, common: &Common, clock: &Clock) -> Result<Option<L
     let Input::Live { model, place, measurements } = &config.input else { return Ok(None) };
     let (silos, slots) = (config.profile.silos.settled(), config.profile.slots);
     let streams = config.profile.input.streams;
-    // Detection events made from measurements combine rounds that lie further apart than one part, and
-    // a stream that moves between silos takes whole shots along: both exclude submission by rounds.
-    let by_rounds =
-        silos == 1 && common.decoding.has_windows() && measurements.is_none() && streams * SLOTS_PER_STREAM <= slots;
+    // A stream that moves between silos takes whole shots along, and true observables come with the
+    // last measurement: both exclude submission by rounds.
+    let has_truth = measurements.as_ref().is_some_and(|map| map.truth_known());
+    let by_rounds = silos == 1 && common.decoding.has_windows() && !has_truth && streams * SLOTS_PER_STREAM <= slots;
     let linked = Link::open(LinkParts {
         by_rounds,
         place,

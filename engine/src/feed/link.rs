@@ -95,6 +95,8 @@ impl Link {
         let LinkParts { model, measurements, streams, board, .. } = parts;
         let (bits, encoding) = match &measurements {
             None => (model.detectors, Encoding::Bits),
+            // This protocol has one encoding.
+            Some(map) if matches!(parts.place, SourceAddress::Cudaq { .. }) => (map.count(), Encoding::Bits),
             Some(map) => (map.count(), map.encoding()),
         };
         let width = Width { bits, encoding, soft_bytes: model.soft.as_ref().map_or(0, |map| map.bytes()) };
@@ -204,7 +206,9 @@ impl Link {
 #[cfg(target_os = "linux")]
 pub fn can_open(place: &SourceAddress) -> Result<(), OpenError> {
     match place {
-        SourceAddress::Udp { .. } | SourceAddress::Unix(_) => super::socket::can_listen(place),
+        SourceAddress::Udp { .. } | SourceAddress::Unix(_) | SourceAddress::Cudaq { .. } => {
+            super::socket::can_listen(place)
+        }
         SourceAddress::Shm { .. } => super::shm::can_make(place),
     }
 }
@@ -225,6 +229,10 @@ fn open_wire(place: &SourceAddress, facts: &Facts) -> Result<(Box<dyn Wire>, Sou
             let (wire, name) = super::socket::SocketWire::open(place, facts)?;
             (Box::new(wire), name)
         }
+        SourceAddress::Cudaq { .. } => {
+            let (wire, name) = super::cudaq::CudaqWire::open(place, facts)?;
+            (Box::new(wire), name)
+        }
         SourceAddress::Shm { .. } => {
             let (wire, name) = super::shm::RegionWire::open(place, facts)?;
             (Box::new(wire), name)
@@ -232,6 +240,7 @@ fn open_wire(place: &SourceAddress, facts: &Facts) -> Result<(Box<dyn Wire>, Sou
     };
     let kind = match place {
         SourceAddress::Udp { .. } => SourceKind::Udp,
+        SourceAddress::Cudaq { .. } => SourceKind::Cudaq,
         SourceAddress::Unix(_) => SourceKind::Unix,
         SourceAddress::Shm { .. } => SourceKind::Shm,
     };

@@ -31,7 +31,7 @@ pub use drift::{DriftView, drift_sentence};
 pub use graph::{FlushesView, HeldView, OldestView, ReadyView, RunningView, WaitsOn};
 pub use moves::{MoveFailure, MoveView};
 pub use placement::{CandidateView, CrossingView, DecisionView, OutcomeCount, QueueView};
-pub use sources::{SourceClient, SourceState};
+pub use sources::{SourceClient, SourceDecoder, SourceState};
 pub use threads::{CompetitorView, MemoryView, PriorityView};
 
 use super::histogram::Histogram;

@@ -456,18 +456,12 @@ impl Check {
     fn source(&mut self, source: &Source) {
         match source {
             Source::Sampler { .. } => {}
-            Source::Udp { address, allow, .. } => {
-                if address.parse::<std::net::SocketAddr>().is_err() {
-                    let remedy = "write it like 127.0.0.1:7000 or [::1]:7000";
-                    self.refuse("input.source.address", format!("{address:?}"), "an address and a port", remedy);
-                }
-                if allow.len() > ALLOW_MAX {
-                    let (found, expected) = (format!("{} entries", allow.len()), format!("at most {ALLOW_MAX}"));
-                    self.refuse("input.source.allow", found, expected, "name networks, like 10.0.0.0/24");
-                }
-                for entry in allow.iter().filter(|entry| !is_network(entry)) {
-                    let remedy = "write it like 10.0.0.7 or 10.0.0.0/24";
-                    self.refuse("input.source.allow", format!("{entry:?}"), "an address or a network", remedy);
+            Source::Udp { address, allow, .. } => self.internet(address, allow),
+            Source::Cudaq { address, allow, slot_size, .. } => {
+                self.internet(address, allow);
+                if !(57..=65_507).contains(slot_size) {
+                    let remedy = "take 256, as CUDA-Q's ends do, unless a call has more than 1600 measurements";
+                    self.refuse("input.source.slot_size", slot_size.to_string(), "57..=65507", remedy);
                 }
             }
             Source::Unix { path, .. } => {
@@ -487,6 +481,22 @@ impl Check {
                     self.refuse("input.source.group", "no name", "a group's name", "use None for this user only");
                 }
             }
+        }
+    }
+
+    /// Address and senders of a source on a network.
+    fn internet(&mut self, address: &str, allow: &[String]) {
+        if address.parse::<std::net::SocketAddr>().is_err() {
+            let remedy = "write it like 127.0.0.1:7000 or [::1]:7000";
+            self.refuse("input.source.address", format!("{address:?}"), "an address and a port", remedy);
+        }
+        if allow.len() > ALLOW_MAX {
+            let (found, expected) = (format!("{} entries", allow.len()), format!("at most {ALLOW_MAX}"));
+            self.refuse("input.source.allow", found, expected, "name networks, like 10.0.0.0/24");
+        }
+        for entry in allow.iter().filter(|entry| !is_network(entry)) {
+            let remedy = "write it like 10.0.0.7 or 10.0.0.0/24";
+            self.refuse("input.source.allow", format!("{entry:?}"), "an address or a network", remedy);
         }
     }
 
