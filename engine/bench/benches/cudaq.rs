@@ -1,19 +1,21 @@
 //! CUDA-Q's decoding protocol: from a bare client's call to the reply, with a running engine that
 //! matches the bundled code of distance 3.
 //!
-//! The engine has the threads that its plan gives it on this machine; the client spins on its own.
-//! A shot is one `enqueue_syndromes` that fills the volume, whose reply comes after the decode, and
+//! Once all roles share one hot thread and the client spins on the other core; once the engine has
+//! the plan of a machine with two cores, where the decode worker has the client's core, and the
+//! client yields while it waits. A shot is one `enqueue_syndromes` that fills the volume, whose reply comes after the decode, and
 //! one `get_corrections`. Compared with an echo of the same datagrams by a dedicated thread, also
 //! busy-polled.
 
 use super::hops::{EVERY, quantiles};
 use super::live::echo;
-use super::measure::{CLOCK, Placement, Suite};
+use super::measure::{CLOCK, CORES, Placement, Suite, pin_to};
 use pinwheel_engine::board::snapshot::SourceState;
 use pinwheel_engine::code::{Model, Sampler, bundled_named};
 use pinwheel_engine::engine::{Config, Engine, Input, LivePlace};
 use pinwheel_engine::feed::cudaq::frame::{self, Call, SLOT_BYTES};
-use pinwheel_engine::profile::{Profile, Silos};
+use pinwheel_engine::profile::{Decoders, Device, Latency, Profile, Silos, ThreadSpec, Threads};
+use pinwheel_engine::roles::RoleKind;
 use std::net::UdpSocket;
 use std::sync::Arc;
 
@@ -23,14 +25,36 @@ const PARTS: [&str; 6] = ["enqueue p50", "enqueue p99", "enqueue p99.9", "get p5
 /// Registers the area `cudaq`.
 pub fn register(suite: &mut Suite) {
     let shots = suite.effort.scale(SHOTS);
-    let calls = suite.case("calls", &PARTS, (Placement::CrossCore, 7), move || called(shots));
-    let bare =
-        suite.case("bare udp echo", &PARTS, (Placement::CrossCore, 7), move || echo(None, |port| trips(port, shots)));
-    for (part, name) in
-        ["enqueue_p50", "enqueue_p99", "enqueue_p999", "get_p50", "get_p99", "get_p999"].into_iter().enumerate()
-    {
-        suite.figure(format!("cudaq/{name}"), "ns", calls.part(part), Some(("bare-echo", bare.part(part))));
+    let one = move || called(shots, one_thread(), Wait::Spins);
+    let one = suite.case("one thread", &PARTS, (Placement::CrossCore, 7), one);
+    let two = move || called(shots, Threads::Auto, Wait::Yields);
+    let two = suite.case("default plan", &PARTS, (Placement::CrossCore, 7), two);
+    let bare = move |wait| move || echo(None, |port| trips(port, shots, wait));
+    let spinning = suite.case("bare echo, spinning", &PARTS, (Placement::CrossCore, 7), bare(Wait::Spins));
+    let yielding = suite.case("bare echo, yielding", &PARTS, (Placement::CrossCore, 7), bare(Wait::Yields));
+    let names = ["enqueue_p50", "enqueue_p99", "enqueue_p999", "get_p50", "get_p99", "get_p999"];
+    for (part, name) in names.into_iter().enumerate() {
+        let peer = Some(("bare-echo", spinning.part(part)));
+        suite.figure(format!("cudaq/{name}"), "ns", one.part(part), peer);
     }
+    for (part, name) in names.into_iter().enumerate() {
+        let peer = Some(("bare-echo", yielding.part(part)));
+        suite.figure(format!("cudaq/default_{name}"), "ns", two.part(part), peer);
+    }
+}
+
+/// What the client does while it waits for a reply.
+#[derive(Clone, Copy)]
+enum Wait {
+    Spins,
+    Yields,
+}
+
+/// All roles on the partner's core.
+fn one_thread() -> Threads {
+    use RoleKind::{Decode, Device, Dispatch, Feed, Graph, Harvest, Poll};
+    let roles = vec![Feed, Dispatch, Device, Poll, Graph, Decode, Harvest];
+    Threads::Explicit(vec![ThreadSpec { name: "hot-0".to_owned(), roles, silo: 0, core: Some(CORES.there) }])
 }
 
 /// The calls of a shot; measurements are detection events.
@@ -59,7 +83,7 @@ fn model() -> Arc<Model> {
 }
 
 /// Round trips of both calls at a pace, in nanoseconds.
-fn trips(port: u16, shots: u64) -> Vec<f64> {
+fn trips(port: u16, shots: u64, wait: Wait) -> Vec<f64> {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(("127.0.0.1", port)).unwrap();
     socket.set_nonblocking(true).unwrap();
@@ -74,7 +98,11 @@ fn trips(port: u16, shots: u64) -> Vec<f64> {
         for (times, datagram) in times.iter_mut().zip(&datagrams) {
             let sent = CLOCK.ticks();
             assert_eq!(socket.send(datagram).unwrap(), datagram.len());
-            while socket.recv(&mut reply).is_err() {}
+            while socket.recv(&mut reply).is_err() {
+                if let Wait::Yields = wait {
+                    std::thread::yield_now();
+                }
+            }
             times.push(CLOCK.rate().nanos(CLOCK.ticks().since(sent)).0);
             assert_eq!(reply[12..16], [1, 0, 0, 0], "the number of the request");
         }
@@ -82,9 +110,10 @@ fn trips(port: u16, shots: u64) -> Vec<f64> {
     times.iter().flat_map(|times| quantiles(times)).collect()
 }
 
-fn called(shots: u64) -> Vec<f64> {
+fn called(shots: u64, threads: Threads, wait: Wait) -> Vec<f64> {
     let (mut profile, _) = Profile::load("lab", None).unwrap();
-    (profile.silos, profile.input.streams) = (Silos::Count(1), 1);
+    (profile.silos, profile.input.streams, profile.threads) = (Silos::Count(1), 1, threads);
+    (profile.decoders, profile.device) = (Decoders::Count(1), Device::Sim { latency: Latency::None });
     let place = LivePlace::parse("cudaq:127.0.0.1:0").unwrap();
     let engine = Engine::start(Config {
         profile_name: "lab".to_owned(),
@@ -110,7 +139,10 @@ fn called(shots: u64) -> Vec<f64> {
         }
         std::thread::yield_now();
     };
-    let found = trips(port, shots);
+    if let (Wait::Yields, Some(core)) = (wait, engine.plan().cold_cores.first()) {
+        pin_to(*core);
+    }
+    let found = trips(port, shots, wait);
     engine.request_drain();
     let _ = engine.finish();
     found

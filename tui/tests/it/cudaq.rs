@@ -182,7 +182,7 @@ fn golden_configuration(decoders: u32) -> String {
 }
 
 #[test]
-fn the_golden_set_sent_by_cuda_qs_protocol_is_predicted_as_from_a_file() {
+fn the_golden_set_sent_by_cuda_qs_protocol_is_predicted_as_from_a_file_and_kept_to_be_run_again() {
     let _one = engine();
     let world = World::new();
     world.put("decoders.yaml", golden_configuration(3));
@@ -195,6 +195,23 @@ fn the_golden_set_sent_by_cuda_qs_protocol_is_predicted_as_from_a_file() {
         "send {shots} cudaq:{at} --cudaq-config decoders.yaml --json --predictions p.b8 --rate max --parts 4"
     ));
     let (ran, rest) = server.end();
+    let run = fs::read_dir(world.path("logs")).unwrap().next().unwrap().unwrap().path();
+    let mut kept = fs::read(run.join("measurements.b8")).unwrap();
+    let mut sent_bytes = fs::read(golden("surf_z_d3_r3_p0.005.dets.b8")).unwrap();
+    let again = format!(
+        "run --json --logs again {} --cudaq-config decoders.yaml --shots {} --predictions again.b8",
+        patient(&world),
+        word(&run.join("measurements.b8"))
+    );
+    let again = world.run(&again).exits(0).json();
+    assert_eq!(again["answered"].as_u64(), Some(sent_bytes.len() as u64 / 3));
+    // Decoders complete their volumes in any order.
+    for bytes in [&mut kept, &mut sent_bytes] {
+        let mut records: Vec<Vec<u8>> = bytes.chunks_exact(3).map(<[u8]>::to_vec).collect();
+        records.sort();
+        *bytes = records.concat();
+    }
+    assert!(kept == sent_bytes, "the file has what was sent");
     let sent = sent.exits(0).json();
     let expected = fs::read(golden("surf_z_d3_r3_p0.005.pm.b8")).unwrap();
     let count = Some(expected.len() as u64);

@@ -3,17 +3,17 @@
 //! Owns one socket. A shot is an `enqueue_syndromes` for each part and a `get_corrections` that
 //! clears; decoders are streams. The protocol has no welcome: the client is told what the decoders
 //! are, and takes a reply to its first `reset_decoder` for one. Never blocks. Bounds:
-//! [`IN_FLIGHT_MAX`] shots on their way.
+//! [`CALLS_MAX`] calls on their way.
 
 use super::{Client, RECEIVED_MAX, Received, Socket, is_passing, pack, received_bits, sent};
-use crate::feed::cudaq::frame::{self, Call, Status};
+use crate::feed::cudaq::frame::{self, Call};
 use crate::feed::packet::{Encoding, Welcome};
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 
-/// Most shots on their way.
-const IN_FLIGHT_MAX: usize = 64;
+/// Most calls on their way: their replies fit the buffer that a system gives a socket.
+const CALLS_MAX: u32 = 64;
 
 /// A client of CUDA-Q's decoders.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub struct CudaqClient {
     /// Parts sent of a shot that had no room for all of them.
     parts_sent: u32,
     id: u32,
+    /// Number of the call whose reply came last. Replies come in order.
+    replied: u32,
     /// Requests of corrections on their way: number, stream and sequence.
     asked: VecDeque<(u32, u32, u64)>,
     out: Vec<u8>,
@@ -65,15 +67,19 @@ impl CudaqClient {
             parts: parts.clamp(1, bits.max(1)),
             parts_sent: 0,
             id: 0,
-            asked: VecDeque::with_capacity(IN_FLIGHT_MAX),
+            replied: 0,
+            asked: VecDeque::with_capacity(CALLS_MAX as usize),
             out: Vec::new(),
             part: Vec::new(),
             incoming: vec![0; slot_bytes as usize].into(),
         })
     }
 
-    /// Sends a call in a full slot, as NVIDIA's client does.
+    /// Sends a call in a full slot, as NVIDIA's client does. Returns `false` if there is no room yet.
     fn call(&mut self, decoder: i64, call: &Call<'_>) -> io::Result<bool> {
+        if self.id.wrapping_sub(self.replied) >= CALLS_MAX {
+            return Ok(false);
+        }
         let id = self.id.wrapping_add(1);
         frame::write_request(id, decoder, call, &mut self.out);
         if self.out.len() > self.slot_bytes as usize {
@@ -105,9 +111,6 @@ impl Client for CudaqClient {
 
     fn send_soft(&mut self, stream: u32, sequence: u64, bits: &[u8], _soft: &[u8]) -> io::Result<bool> {
         let decoder = self.decoders[stream as usize];
-        if self.asked.len() == IN_FLIGHT_MAX {
-            return Ok(false);
-        }
         let (width, parts) = (u64::from(self.welcome.bits), u64::from(self.parts));
         let edge = |part: u32| (width * u64::from(part) / parts) as u32;
         while self.parts_sent < self.parts {
@@ -140,11 +143,11 @@ impl Client for CudaqClient {
                 Err(error) => return Err(error),
             };
             let Some(reply) = frame::reply(&self.incoming[..bytes]) else { continue };
-            self.is_welcome = true;
-            // Replies to the calls before it tell nothing else.
+            (self.is_welcome, self.replied) = (true, reply.id);
+            // Replies to the other calls tell nothing else; those that are missing do not come any more.
             let Some(place) = self.asked.iter().position(|(id, ..)| *id == reply.id) else { continue };
-            let Some((_, stream, sequence)) = self.asked.remove(place) else { continue };
-            let status = if reply.status == Status::Ok as i32 { 0 } else { reply.status as u16 };
+            let Some((_, stream, sequence)) = self.asked.drain(..=place).next_back() else { continue };
+            let status = reply.status as u16;
             take(&Received { stream, sequence, status, latency_ns: 0, observables: received_bits(reply.result) });
             count += 1;
         }

@@ -111,6 +111,12 @@ impl Session {
         self.state
     }
 
+    /// The measurements of a complete volume, until its answer comes, eight to a byte.
+    #[must_use]
+    pub fn volume(&self) -> &[u8] {
+        &self.buffer
+    }
+
     /// Takes a call.
     ///
     /// # Panics

@@ -28,6 +28,7 @@ use crate::feed::socket::{BATCHES, BUFFER_BYTES, LOOK_EVERY};
 use crate::feed::wire::{Facts, Wire};
 use crate::hot::Frame;
 use crate::pipe::Answer;
+use crate::pipe::samples::SampleWriter;
 use crate::streams::DecoderState;
 use crate::units::{TickRate, Ticks};
 use rustix::event::{Timespec, epoll};
@@ -80,6 +81,8 @@ pub(in crate::feed) struct CudaqWire {
     numbers: Box<[Numbers; PEERS_MAX]>,
     result_bytes: usize,
     silence: Ticks,
+    /// Takes a copy of each volume.
+    measured: Option<SampleWriter>,
     board: Arc<Board>,
 }
 
@@ -181,13 +184,13 @@ fn check_slot(place: &SourceAddress, slot_bytes: u32, result_bytes: usize) -> Re
 }
 
 impl CudaqWire {
-    pub(in crate::feed) fn open(place: &SourceAddress, facts: &Facts) -> Result<(CudaqWire, String), OpenError> {
+    pub(in crate::feed) fn open(place: &SourceAddress, facts: Facts) -> Result<(CudaqWire, String), OpenError> {
         let SourceAddress::Cudaq { at, allow, slot_bytes, decoders: ids } = place else {
             unreachable!("the link opens this wire for such a place only")
         };
         let result_bytes = facts.observables.div_ceil(8) as usize;
         check_slot(place, *slot_bytes, result_bytes)?;
-        let decoders = decoders_of(place, ids, facts)?;
+        let decoders = decoders_of(place, ids, &facts)?;
         let count = if at.port() == 0 { decoders.len() } else { 1 };
         let bytes = *slot_bytes as usize;
         let open = |_| Ok(Port { listening: open::listen(place)?, outgoing: Outgoing::new(bytes) });
@@ -224,7 +227,8 @@ impl CudaqWire {
             numbers: Box::new([Numbers::default(); PEERS_MAX]),
             result_bytes,
             silence: facts.silence,
-            board: Arc::clone(&facts.board),
+            measured: facts.measured,
+            board: facts.board,
         };
         wire.publish_decoders();
         Ok((wire, name))
@@ -285,7 +289,7 @@ impl CudaqWire {
             Outcome::Reply(content) => self.reply(Some(session), asked, content),
             Outcome::Decodes => {
                 self.queue.wait_for_decode(asked, session);
-                self.begin_decode();
+                self.begin_decode(session);
             }
         }
         self.publish_state(session);
@@ -297,9 +301,11 @@ impl CudaqWire {
         while self.waiting[session] > 0 && self.sessions[session].state() != State::Decoding {
             let Some((place, asked, datagram)) = self.queue.waiting_call(session) else { return };
             let Some(request) = frame::request(datagram, self.slot_bytes) else { return };
-            let has_measurements = matches!(request.call, Call::Enqueue { .. });
-            let has_room = intake.as_ref().is_some_and(|intake| intake.room() > 0);
-            if has_measurements && !has_room && !self.is_closed {
+            let may_pass_on = match &intake {
+                Some(intake) => intake.room() > 0,
+                None => self.is_closed || !matches!(request.call, Call::Enqueue { .. }),
+            };
+            if !may_pass_on {
                 self.is_resumable = true;
                 return;
             }
@@ -311,7 +317,7 @@ impl CudaqWire {
                 }
                 Outcome::Decodes => {
                     self.queue.decodes(place);
-                    self.begin_decode();
+                    self.begin_decode(session);
                 }
             }
             self.waiting[session] -= 1;
@@ -334,7 +340,17 @@ impl CudaqWire {
         self.queue.reply(asked, content);
     }
 
-    fn begin_decode(&mut self) {
+    /// The volume of `session` is on its way to the decoder.
+    fn begin_decode(&mut self, session: usize) {
+        if let Some(measured) = &mut self.measured {
+            let volume = self.sessions[session].volume();
+            let has_room = measured.offer(|record| {
+                for (word, bytes) in record.iter().zip(volume.chunks(8)) {
+                    word.store(bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+                }
+            });
+            board::add(&self.board.source().unrecorded, u64::from(!has_room));
+        }
         self.decoding += 1;
         let most = &self.board.source().decoding_max;
         board::set(most, board::get(most).max(self.decoding));
@@ -392,6 +408,7 @@ impl Wire for CudaqWire {
         if frame.now >= self.next_look {
             self.next_look = frame.now.plus(frame.clock().rate().ticks(LOOK_EVERY));
             self.publish_drops();
+            self.measured.iter_mut().for_each(SampleWriter::hand_over);
         }
         if self.is_resumable {
             self.resume_all(Some(intake), frame.now);
@@ -482,6 +499,7 @@ impl Wire for CudaqWire {
         self.resume_all(None, Ticks(0));
         self.peers.publish(self.board.source());
         self.publish_drops();
+        self.measured.iter_mut().for_each(SampleWriter::hand_over);
     }
 }
 

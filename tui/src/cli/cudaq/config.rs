@@ -26,6 +26,8 @@ use std::collections::BTreeMap;
 
 /// Largest configuration, bytes.
 pub const CONFIG_BYTES_MAX: u64 = 1 << 28;
+/// Most columns of a matrix.
+const COLUMNS_MAX: u32 = 1 << 22;
 /// Probability of each error where the configuration gives none: all are equally probable.
 const EVEN_PROBABILITY: f64 = 0.1;
 
@@ -64,7 +66,7 @@ struct Transport {
 struct Entry {
     id: Spanned<i64>,
     r#type: Spanned<String>,
-    block_size: u32,
+    block_size: Spanned<u32>,
     syndrome_size: u32,
     #[serde(rename = "H_sparse")]
     h: Spanned<Vec<i64>>,
@@ -86,8 +88,7 @@ struct Entry {
 struct Custom {
     error_rate_vec: Option<Vec<f64>>,
     merge_strategy: Option<Merge>,
-    #[serde(rename = "lut_error_depth")]
-    _lut_error_depth: Option<u32>,
+    lut_error_depth: Option<u32>,
     window_size: Option<u32>,
     step_size: Option<u32>,
     num_syndromes_per_round: Option<u32>,
@@ -241,7 +242,7 @@ struct Fault {
 impl Entry {
     /// Whether both decoders are alike but for their numbers.
     fn has_model_of(&self, other: &Entry) -> bool {
-        let sizes = |entry: &Entry| (entry.block_size, entry.syndrome_size);
+        let sizes = |entry: &Entry| (entry.block_size.value, entry.syndrome_size);
         let matrices = |entry: &Entry| [&entry.h, &entry.o, &entry.d].map(|matrix| matrix.value.clone());
         self.r#type.value == other.r#type.value
             && sizes(self) == sizes(other)
@@ -252,7 +253,11 @@ impl Entry {
     fn decoders(&self, numbers: Vec<i64>) -> Result<Decoders, String> {
         let kind = of_type(&self.r#type)?;
         self.check_arguments(kind)?;
-        let (columns, detectors) = (self.block_size, self.syndrome_size);
+        let (columns, detectors) = (self.block_size.value, self.syndrome_size);
+        if columns > COLUMNS_MAX {
+            let said = format!("found block_size {columns}, expected at most {COLUMNS_MAX}; split the experiment");
+            return Err(at(&self.block_size.defined, said));
+        }
         let h = rows("H_sparse", &self.h, columns)?;
         let o = rows("O_sparse", &self.o, columns)?;
         let d = rows("D_sparse", &self.d, u32::MAX)?;
@@ -281,25 +286,21 @@ impl Entry {
 
     /// Refuses arguments that the type does not have.
     fn check_arguments(&self, kind: Type) -> Result<(), String> {
-        let Custom { error_rate_vec, merge_strategy, _lut_error_depth, .. } = &self.decoder_custom_args;
-        let Custom { window_size, step_size, num_syndromes_per_round, num_boundary_syndromes, .. } =
-            &self.decoder_custom_args;
-        let Custom { straddle_start_round, straddle_end_round, inner_decoder_name, inner_decoder_params, .. } =
-            &self.decoder_custom_args;
+        let custom = &self.decoder_custom_args;
         let windows = [
-            ("window_size", window_size.is_some()),
-            ("step_size", step_size.is_some()),
-            ("num_syndromes_per_round", num_syndromes_per_round.is_some()),
-            ("num_boundary_syndromes", num_boundary_syndromes.is_some()),
-            ("straddle_start_round", straddle_start_round.is_some()),
-            ("straddle_end_round", straddle_end_round.is_some()),
-            ("inner_decoder_name", inner_decoder_name.is_some()),
-            ("inner_decoder_params", inner_decoder_params.is_some()),
+            ("window_size", custom.window_size.is_some()),
+            ("step_size", custom.step_size.is_some()),
+            ("num_syndromes_per_round", custom.num_syndromes_per_round.is_some()),
+            ("num_boundary_syndromes", custom.num_boundary_syndromes.is_some()),
+            ("straddle_start_round", custom.straddle_start_round.is_some()),
+            ("straddle_end_round", custom.straddle_end_round.is_some()),
+            ("inner_decoder_name", custom.inner_decoder_name.is_some()),
+            ("inner_decoder_params", custom.inner_decoder_params.is_some()),
         ];
         let others = [
-            ("error_rate_vec", error_rate_vec.is_some() && kind == Type::Lut),
-            ("merge_strategy", merge_strategy.is_some() && kind != Type::Pymatching),
-            ("lut_error_depth", _lut_error_depth.is_some() && kind != Type::Lut),
+            ("error_rate_vec", custom.error_rate_vec.is_some() && kind == Type::Lut),
+            ("merge_strategy", custom.merge_strategy.is_some() && kind != Type::Pymatching),
+            ("lut_error_depth", custom.lut_error_depth.is_some() && kind != Type::Lut),
         ];
         let windows = windows.into_iter().filter(|_| kind != Type::SlidingWindow);
         let Some((name, _)) = others.into_iter().chain(windows).find(|(_, is_given)| *is_given) else { return Ok(()) };
@@ -309,7 +310,7 @@ impl Entry {
 
     /// The errors of the model, merged where columns are equal.
     fn faults(&self, kind: Type, h: &[Vec<u32>], o: &[Vec<u32>]) -> Result<BTreeMap<Vec<u32>, Fault>, String> {
-        let columns = self.block_size as usize;
+        let columns = self.block_size.value as usize;
         let rates = self.rates(columns)?;
         let of_columns = |matrix: &[Vec<u32>]| {
             let mut of_columns: Vec<Vec<u32>> = vec![Vec::new(); columns];

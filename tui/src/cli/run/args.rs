@@ -43,8 +43,8 @@ pub struct RunArgs {
     /// Map from soft bytes to the errors that they are about, where shots may have soft bytes
     #[arg(long, value_name = "F")]
     pub soft_map: Option<PathBuf>,
-    /// CUDA-Q's configuration of decoders, YAML: gives model, map and streams, and takes calls from CUDA-Q's clients
-    /// [default input: cudaq:127.0.0.1:0]
+    /// CUDA-Q's configuration of decoders, YAML: gives model, map and streams, takes calls from CUDA-Q's clients, and
+    /// simulates no device latency [default input: cudaq:127.0.0.1:0]
     #[arg(long, value_name = "F", conflicts_with_all = ["dem", "m2d", "streams"])]
     pub cudaq_config: Option<PathBuf>,
     /// Bytes of a datagram of CUDA-Q's clients [default: 256]

@@ -400,6 +400,9 @@ blocks! {
         client_seen: AtomicU64,
         /// Tick of the last part of a shot.
         received_ticks: AtomicU64,
+        /// CUDA-Q: volumes that are missing from the run's file of measurements, because the disk did
+        /// not keep up or refused, or the file was full.
+        unrecorded: AtomicU64 => unrecorded,
         /// CUDA-Q: most decoders that computed at the same time.
         decoding_max: AtomicU64 => decoding_max,
         /// Known senders, also those not listed in `peers`.
