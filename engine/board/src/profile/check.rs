@@ -338,7 +338,9 @@ impl Check {
         let model = input.source.model();
         if model.trim().is_empty() {
             let remedy = "use \"surface_d5\" for the bundled model, \"surface_d5@r50\" for 50 rounds of it";
-            self.refuse("input.source.model", format!("{model:?}"), "a model's name or path", remedy);
+            let is_cudaq = matches!(input.source, Source::Cudaq { .. });
+            let field = if is_cudaq { "input.source.config" } else { "input.source.model" };
+            self.refuse(field, format!("{model:?}"), "a model's name or path", remedy);
         }
         self.source(&input.source);
         if input.m2d.as_ref().is_some_and(|path| path.trim().is_empty()) {
