@@ -33,6 +33,7 @@ mod inputs;
 mod limits;
 mod silo_threads;
 mod logger;
+mod measured;
 mod model_file;
 mod neighbours;
 mod orders;

@@ -10,6 +10,7 @@
 pub mod assembly;
 pub mod client;
 pub mod cross_silo;
+pub mod cudaq;
 mod intake;
 pub mod health_changes;
 pub mod lane;

@@ -15,6 +15,7 @@ mod compare;
 mod fit;
 mod cores;
 mod ctl;
+mod cudaq;
 mod dump;
 mod engines;
 mod gpu_check;

@@ -16,7 +16,7 @@ use pinwheel_engine::code::bundled_named;
 use pinwheel_engine::feed::address::SourceAddress;
 use pinwheel_engine::feed::client::connect;
 use pinwheel_engine::feed::link::{Link, LinkParts};
-use pinwheel_engine::feed::packet::{Encoding, Part, Position};
+use pinwheel_engine::feed::packet::{Encoding, HEADER_BYTES, Part, Position};
 use pinwheel_engine::feed::source::{LiveEnd, Source};
 use pinwheel_engine::units::Ticks;
 use std::net::UdpSocket;
@@ -64,6 +64,7 @@ fn silo(place: &SourceAddress) -> (NullSilo, SourceAddress) {
         silos: 1,
         streams: STREAMS,
         count: None,
+        measured: None,
         epoch: 1,
         rate: CLOCK.rate(),
         board: Arc::clone(&board),
@@ -126,11 +127,43 @@ fn trips(shots: u64, mut step: impl FnMut(Option<u64>, &mut u64) -> bool) -> Vec
 
 /// The same datagrams to a thread that returns as many bytes as an answer has.
 fn echoed(shots: u64) -> Vec<f64> {
-    let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
-    let [here, there] = sockets;
-    here.connect(there.local_addr().unwrap()).unwrap();
-    here.set_nonblocking(true).unwrap();
+    // A header and one byte of observables.
+    echo(Some(HEADER_BYTES + 1), |port| {
+        let here = UdpSocket::bind("127.0.0.1:0").unwrap();
+        here.connect(("127.0.0.1", port)).unwrap();
+        here.set_nonblocking(true).unwrap();
+        let (mut out, mut bytes) = (Vec::new(), [0; 256]);
+        let part = Part {
+            epoch: 1,
+            session: 1,
+            sequence: 0,
+            stream: 0,
+            round: 0,
+            position: Position::Last,
+            first_bit: 0,
+            bits: 120,
+            encoding: Encoding::Bits,
+            payload: &SHOT,
+            soft: &[],
+        };
+        trips(shots, |number, back| match number {
+            Some(sequence) => {
+                Part { sequence, ..part }.encode(&mut out);
+                here.send(&out).is_ok()
+            }
+            None => {
+                *back += u64::from(here.recv(&mut bytes).is_ok());
+                true
+            }
+        })
+    })
+}
+
+/// Calls `client` with the port of a thread that returns each datagram, or its first `answer_bytes`.
+pub fn echo<R>(answer_bytes: Option<usize>, client: impl FnOnce(u16) -> R) -> R {
+    let there = UdpSocket::bind("127.0.0.1:0").unwrap();
     there.set_nonblocking(true).unwrap();
+    let port = there.local_addr().unwrap().port();
     let ended = Arc::new(AtomicU64::new(0));
     let echo = {
         let ended = Arc::clone(&ended);
@@ -138,37 +171,13 @@ fn echoed(shots: u64) -> Vec<f64> {
             pin_to(CORES.there);
             let mut bytes = [0; 256];
             while ended.load(Ordering::Relaxed) == 0 {
-                if let Ok((_, from)) = there.recv_from(&mut bytes) {
-                    // A header and one byte of observables.
-                    let _ = there.send_to(&bytes[..49], from);
+                if let Ok((length, from)) = there.recv_from(&mut bytes) {
+                    let _ = there.send_to(&bytes[..answer_bytes.unwrap_or(length)], from);
                 }
             }
         })
     };
-    let (mut out, mut bytes) = (Vec::new(), [0; 256]);
-    let part = Part {
-        epoch: 1,
-        session: 1,
-        sequence: 0,
-        stream: 0,
-        round: 0,
-        position: Position::Last,
-        first_bit: 0,
-        bits: 120,
-        encoding: Encoding::Bits,
-        payload: &SHOT,
-        soft: &[],
-    };
-    let found = trips(shots, |number, back| match number {
-        Some(sequence) => {
-            Part { sequence, ..part }.encode(&mut out);
-            here.send(&out).is_ok()
-        }
-        None => {
-            *back += u64::from(here.recv(&mut bytes).is_ok());
-            true
-        }
-    });
+    let found = client(port);
     ended.store(1, Ordering::Relaxed);
     echo.join().unwrap();
     found

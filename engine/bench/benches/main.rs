@@ -13,6 +13,7 @@
 mod arbiter;
 mod channels;
 mod contenders;
+mod cudaq;
 mod deques;
 mod frame;
 mod graphs;
@@ -49,7 +50,7 @@ use std::process::Command;
 type Register = fn(&mut Suite);
 
 /// Areas by the prefix of their figures' names.
-const AREAS: [(&str, Register); 23] = [
+const AREAS: [(&str, Register); 24] = [
     ("arbiter", arbiter::register),
     ("transfer", transfers::register),
     ("dispatch", path::register),
@@ -58,6 +59,7 @@ const AREAS: [(&str, Register); 23] = [
     ("frame", frame::register),
     ("hops", hops::register),
     ("jitter", jitter::register),
+    ("cudaq", cudaq::register),
     ("live", live::register),
     ("queue", queues::register),
     ("ring", rings::register),

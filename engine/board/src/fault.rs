@@ -11,6 +11,7 @@ pub use event::EventCode;
 use pinwheel_edge::slot::word::ErrorCode;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use std::net::Ipv4Addr;
 
 /// Kind of a fault. The first numbers are those of the error words; the other faults answer no
 /// shot.
@@ -42,11 +43,13 @@ pub enum FaultCode {
     UtcStepped,
     /// The counter jumped against monotonic time. Detail: by how much, ns.
     CounterStepped,
+    /// Requests of a CUDA-Q client are missing. Detail: its IPv4 address, then 16 bits of its port.
+    RequestsMissing,
 }
 
 impl FaultCode {
     /// All codes.
-    pub const ALL: [FaultCode; 40] = [
+    pub const ALL: [FaultCode; 41] = [
         FaultCode::Answered(ErrorCode::LaunchFailed),
         FaultCode::Answered(ErrorCode::LaunchUnknown),
         FaultCode::Answered(ErrorCode::BadAddress),
@@ -87,6 +90,7 @@ impl FaultCode {
         FaultCode::AffinityLost,
         FaultCode::UtcStepped,
         FaultCode::CounterStepped,
+        FaultCode::RequestsMissing,
     ];
 
     /// Number, as logs and JSON carry it.
@@ -107,6 +111,7 @@ impl FaultCode {
             FaultCode::AffinityLost => 41,
             FaultCode::UtcStepped => 42,
             FaultCode::CounterStepped => 43,
+            FaultCode::RequestsMissing => 44,
         }
     }
 
@@ -118,6 +123,16 @@ impl FaultCode {
             FaultCode::Answered(code) => code as usize - 1,
             other => ErrorCode::ALL.len() + usize::from(other.number() - 32),
         }
+    }
+
+    /// Name as text; with the address, where the detail number is one.
+    #[must_use]
+    pub fn describe(self, detail: u64) -> String {
+        if self == FaultCode::RequestsMissing {
+            let ip = Ipv4Addr::from_bits((detail >> 16) as u32);
+            return format!("requests of CUDA-Q client {ip}:{} missing", detail as u16);
+        }
+        self.name().to_owned()
     }
 
     /// Name as text, with the meaning of the detail number.
@@ -168,6 +183,7 @@ impl FaultCode {
             FaultCode::AffinityLost => "hot thread ran on another core, core",
             FaultCode::UtcStepped => "UTC was set, by ns",
             FaultCode::CounterStepped => "counter jumped against monotonic time, by ns",
+            FaultCode::RequestsMissing => "requests of a CUDA-Q client missing, address and port",
         }
     }
 }

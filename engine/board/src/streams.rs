@@ -16,6 +16,8 @@ pub enum SourceKind {
     Unix,
     /// A region of shared memory.
     Shm,
+    /// Calls of CUDA-Q's decoding protocol, over UDP.
+    Cudaq,
 }
 
 impl SourceKind {
@@ -26,6 +28,7 @@ impl SourceKind {
             SourceKind::Udp => 1,
             SourceKind::Unix => 2,
             SourceKind::Shm => 3,
+            SourceKind::Cudaq => 4,
         }
     }
 
@@ -36,6 +39,7 @@ impl SourceKind {
             1 => Some(SourceKind::Udp),
             2 => Some(SourceKind::Unix),
             3 => Some(SourceKind::Shm),
+            4 => Some(SourceKind::Cudaq),
             _ => None,
         }
     }
@@ -47,6 +51,50 @@ impl SourceKind {
             SourceKind::Udp => "udp",
             SourceKind::Unix => "unix",
             SourceKind::Shm => "shm",
+            SourceKind::Cudaq => "cudaq",
+        }
+    }
+}
+
+/// State of a decoder in CUDA-Q's decoding protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DecoderState {
+    /// Its volume is not complete.
+    Collecting,
+    /// It computes.
+    Decoding,
+    /// Its corrections are there.
+    Ready,
+    /// It has failed, and stays so until it is reset.
+    Failed,
+}
+
+impl DecoderState {
+    /// All states, in the order of their numbers.
+    pub const ALL: [DecoderState; 4] =
+        [DecoderState::Collecting, DecoderState::Decoding, DecoderState::Ready, DecoderState::Failed];
+
+    /// Number on the board.
+    #[must_use]
+    pub const fn code(self) -> u64 {
+        self as u64 + 1
+    }
+
+    /// From the board; `None` where the stream is no such decoder.
+    #[must_use]
+    pub fn from_code(code: u64) -> Option<DecoderState> {
+        DecoderState::ALL.into_iter().find(|state| state.code() == code)
+    }
+
+    /// Name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            DecoderState::Collecting => "collecting",
+            DecoderState::Decoding => "decoding",
+            DecoderState::Ready => "ready",
+            DecoderState::Failed => "failed",
         }
     }
 }

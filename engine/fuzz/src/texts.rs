@@ -1,6 +1,7 @@
 //! Checks of texts, shots and packets that the engine reads and others may write, for inputs that are any bytes. Each
 //! panics if something does not hold: an input is refused in words, or it means what it says.
 
+use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use pinwheel_engine::code::graph::Graph;
 use pinwheel_engine::code::heralds::heralds;
 use pinwheel_engine::code::{Format, Layout, Measurements, Model, Rounds, ShotSet, ShotWriter, SoftMap, words};
@@ -8,6 +9,8 @@ use pinwheel_engine::engine::command::InputSpec;
 use pinwheel_engine::engine::wire::{self, Outcome, Reply};
 use pinwheel_engine::feed::address::SourceAddress;
 use pinwheel_engine::feed::assembly::{Assembly, Width};
+use pinwheel_engine::feed::cudaq::frame::{self, Call};
+use pinwheel_engine::feed::cudaq::session::{Session, State, Verdict};
 use pinwheel_engine::feed::packet::{self, Encoding, Request};
 use pinwheel_engine::profile::Profile;
 use pinwheel_engine::units::Ticks;
@@ -172,6 +175,67 @@ pub fn any_datagrams(mut bytes: &[u8]) {
             Ok(Request::Hello { .. }) => {}
             Err(said) => is_said(&said.to_string()),
         }
+    }
+}
+
+/// Calls of CUDA-Q's protocol to one decoder, each with its length before it. After a call that completes a volume, a
+/// byte says what the decode gives. Measurements are passed on whole and in order, and corrections add up.
+pub fn any_calls(bytes: &[u8]) {
+    const BITS: u32 = 150;
+    let mut bytes = Bytes(bytes);
+    let mut session = Session::new(BITS, 9);
+    let (mut measured, mut passed_on, mut sum) = (Vec::new(), Vec::new(), 0);
+    while !bytes.is_empty() {
+        let length = usize::from(bytes.byte());
+        let datagram = bytes.take(length);
+        let _ = frame::reply(datagram);
+        let Some(request) = frame::request(datagram, 200) else { continue };
+        if let (Some(decoder), Call::Enqueue { .. } | Call::Corrections { .. } | Call::Reset) =
+            (request.decoder, request.call)
+        {
+            let mut written = Vec::new();
+            frame::write_request(request.id, decoder, &request.call, &mut written);
+            let again = frame::request(&written, 200).expect("a call is a call");
+            // A time and bytes behind the call are not written.
+            assert_eq!((again.id, again.decoder, again.call), (request.id, request.decoder, request.call));
+        }
+        let verdict = session.call(&request.call);
+        match request.call {
+            Call::Enqueue { bits, packed } if session.state() != State::Failed => {
+                measured.extend((0..bits).map(|bit| packed[bit as usize / 8] >> (bit % 8) & 1));
+            }
+            _ => {}
+        }
+        match verdict {
+            Verdict::Part | Verdict::LastPart => {
+                let part = session.part();
+                assert_eq!((part.first_bit as usize, part.is_last), (passed_on.len(), verdict == Verdict::LastPart));
+                passed_on.extend((0..part.bits).map(|bit| part.packed[bit as usize / 8] >> (bit % 8) & 1));
+                assert!(passed_on[..] == measured[..passed_on.len()] && passed_on.len() <= BITS as usize);
+                if part.is_last {
+                    let volume = part.volume;
+                    assert!(passed_on.len() == BITS as usize && !session.answer(volume + 1, None));
+                    let found = bytes.byte();
+                    let mut observables = [0; OBSERVABLE_WORDS_MAX];
+                    observables[0] = u64::from(found);
+                    assert!(session.answer(volume, (found != 255).then_some(&observables)));
+                    sum ^= u64::from(found);
+                    (measured, passed_on) = (Vec::new(), Vec::new());
+                }
+            }
+            Verdict::Corrections(found) => assert!(found[0] == sum && found[1..].iter().all(|word| *word == 0)),
+            Verdict::Reply(_) => {}
+        }
+        let was_cleared = matches!(request.call, Call::Corrections { is_clearing: true, .. })
+            && matches!(verdict, Verdict::Corrections(_));
+        let is_empty = session.state() == State::Failed || request.call == Call::Reset;
+        if was_cleared || is_empty {
+            sum = 0;
+        }
+        if is_empty {
+            (measured, passed_on) = (Vec::new(), Vec::new());
+        }
+        let _ = session.takes_given_up();
     }
 }
 

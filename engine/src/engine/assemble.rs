@@ -24,7 +24,9 @@ use super::silo_threads::HotThreads;
 use super::steer::{ControlHandles, Pace, SharedSteering};
 use super::wall::Wall;
 use super::watchdog::{self, AlarmActions};
-use super::{Config, Engine, Input, Requests, StartError, cores, devices, environment, header, limits};
+use super::{
+    Config, Engine, Input, LivePlace, Requests, StartError, cores, devices, environment, header, limits, measured,
+};
 use crate::arbiter::page::Authority;
 use crate::board::{self, Board, Place, Shape};
 use crate::clock::Clock;
@@ -45,7 +47,7 @@ use crate::hot::drill_role::{DrillCommand, DrilledRole};
 use crate::hot::memory::{Arena, OnAllocation};
 use crate::hot::{self, HotThread, Init, Placing, Role, RoleError, RoleSpec, Settings, Shared, ThreadReport};
 use crate::pipe::Answer;
-use crate::pipe::samples::SampleReader;
+use crate::pipe::samples::{SampleReader, SampleWriter};
 use crate::placement::decision::Decision;
 use crate::plan::Plan;
 use crate::profile::{Diagnostics, HotAllocations, Profile, Rate, Silos};
@@ -100,7 +102,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     notes.extend(common.decoders.in_force().has_trusted_plugin().then(|| TRUSTED_PLUGIN.to_owned()));
     let Common { board, settings, moves, .. } = common.clone();
     let shadow = config.profile.shadow.as_ref().map(|shadow| ReadyShadow::of(shadow, &common.decoders)).transpose()?;
-    let LaidOut { mut silos, fills, supervisor } = lay_out(&config, &plan, contexts, &device_name, &common)?;
+    let LaidOut { mut silos, fills, supervisor, measured } = lay_out(&config, &plan, contexts, &device_name, &common)?;
     let (shadow, shadow_ended) = begin_shadow(shadow, &config, (&plan, &cold_threads), &mut silos, &common)?;
     let (wall, silo_commands) = (Wall::new(&clock, &board), Arc::clone(supervisor.commands()));
     let orders = SharedOrders::new(&config.profile_name, &config.profile, &plan, &clock);
@@ -124,19 +126,19 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let sink =
         config.sink.take().map(|sink| tap(&cold_threads, sink, &mut silos, order(&config), &common.decoders, &stop));
     let sink = sink.transpose().map_err(no_room("answers", &plan))?;
-    let logging = logger.map(|(logger, log)| Ok((logger.spawn(&cold_threads, stop.clone())?, log)));
-    let (events, log) = logging.transpose().map_err(no_room("events", &plan))?.unzip();
+    let logging = logger.map(|(logger, log)| Ok((logger.spawn(&cold_threads, stop.clone())?, log))).transpose();
+    let (events, log) = logging.map_err(no_room("events", &plan))?.unzip();
     let recording = record(&config, &cold_threads, &shared, log.as_ref(), &stop);
     let recording = recording.transpose().map_err(no_room("recorder", &plan))?;
     let (recorder, recent_recording) = recording.map(|recording| (recording.ended, recording.recent_recording)).unzip();
     let reader = StreamReader::new(order(&config), config.input, fills);
     let input_error = reader.map(|reader| cold::spawn_reader(&cold_threads, reader, stop.clone()));
     let input_error = input_error.transpose().map_err(no_room("reader", &plan))?;
+    let measured = keep_measured(measured, config.run_dir.as_deref(), (&plan, &cold_threads), &stop)?;
     let watch = watch_drift(&mut silos, &cold_threads, &shared, &common, config.run_dir.clone());
-    let counted = watch.map(|watch| watch.spawn(stop.clone()));
-    let counted = counted.transpose().map_err(no_room("drift", &plan))?;
-    let environment = report.map(|report| environment::spawn(report, &shared, &cold_threads));
-    let environment = environment.transpose().map_err(no_room("environment", &plan))?;
+    let counted = watch.map(|watch| watch.spawn(stop.clone())).transpose().map_err(no_room("drift", &plan))?;
+    let environment = report.map(|report| environment::spawn(report, &shared, &cold_threads)).transpose();
+    let environment = environment.map_err(no_room("environment", &plan))?;
     let neighbours = watch_neighbours(orders, &plan, &cold_threads, &shared).map_err(no_room("neighbours", &plan))?;
     let placing = directing(&config.profile, &silos, &common, &cold_threads).spawn();
     let placing = placing.map_err(no_room("placement", &plan))?;
@@ -150,6 +152,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
         recorder,
         input_error,
         counted,
+        measured,
         shadow: (shadow, shadow_ended),
         environment,
         neighbours,
@@ -328,6 +331,18 @@ fn watch_neighbours(
     Watch { board: Arc::clone(&shared.board), clock: shared.clock.clone(), orders, cores, threads }.spawn()
 }
 
+/// Starts the thread that keeps measurements in the run's directory.
+fn keep_measured(
+    measured: Option<(u32, SampleReader)>,
+    run: Option<&Path>,
+    (plan, cold_threads): (&Plan, &ColdThreads),
+    stop: &cold::Stop,
+) -> Result<Option<Receiver<()>>, StartError> {
+    let (Some((bits, copies)), Some(run)) = (measured, run) else { return Ok(None) };
+    let ended = measured::spawn(cold_threads, run, bits, copies, stop.clone());
+    Ok(Some(ended.map_err(no_room("measured", plan))?))
+}
+
 /// The watch for errors whose frequency drifts, if the profile asks for it.
 fn watch_drift(
     silos: &mut [Silo],
@@ -389,6 +404,8 @@ struct LaidOut {
     silos: Vec<Silo>,
     fills: Vec<StageFill>,
     supervisor: SiloSupervisor,
+    /// Measurements of a volume, and copies of the volumes, if the run keeps them.
+    measured: Option<(u32, SampleReader)>,
 }
 
 /// Assembles the silos and their live source, if any, and writes the board's header.
@@ -399,7 +416,8 @@ fn lay_out(
     device_name: &str,
     common: &Common,
 ) -> Result<LaidOut, StartError> {
-    let mut live = open_live(config, common, &common.clock)?;
+    let (measured_in, measured) = copies_of_measured(config).unzip();
+    let mut live = open_live(config, common, measured_in)?;
     let readers = usize::from(config.sink.is_some()) + usize::from(live.is_some());
     let answers = if readers > 0 { Answers::PassedOn { readers } } else { Answers::Counted };
     let (mut silos, fills, notifiers) = wire_silos(config, plan, answers, contexts, common, live.as_mut())?;
@@ -418,7 +436,17 @@ fn lay_out(
         common.board.header().input.write(&live.name);
     }
     let supervisor = supervisor(&config.profile, plan, notifiers, common);
-    Ok(LaidOut { silos, fills, supervisor })
+    Ok(LaidOut { silos, fills, supervisor, measured })
+}
+
+/// Both ends of the copies of measurements, and the measurements of a volume, if the source has
+/// CUDA-Q's protocol and the run keeps what it takes.
+fn copies_of_measured(config: &Config) -> Option<(SampleWriter, (u32, SampleReader))> {
+    let Input::Live { model, place: LivePlace::Cudaq { .. }, measurements } = &config.input else { return None };
+    let keeps = config.run_dir.is_some() && config.profile.diagnostics == Diagnostics::On;
+    let bits = measurements.as_ref().map_or(model.detectors, |map| map.count());
+    let (writer, reader) = keeps.then(|| measured::copies(bits))?;
+    Some((writer, (bits, reader)))
 }
 
 /// Order of the streams' shots in the input; a live source has none.
@@ -515,14 +543,19 @@ enum Origin<'a> {
 }
 
 /// Opens the live source, if shots come from one.
-fn open_live(config: &Config, common: &Common, clock: &Clock) -> Result<Option<LiveSource>, StartError> {
+fn open_live(
+    config: &Config,
+    common: &Common,
+    measured: Option<SampleWriter>,
+) -> Result<Option<LiveSource>, StartError> {
+    let clock = &common.clock;
     let Input::Live { model, place, measurements } = &config.input else { return Ok(None) };
     let (silos, slots) = (config.profile.silos.settled(), config.profile.slots);
     let streams = config.profile.input.streams;
-    // Detection events made from measurements combine rounds that lie further apart than one part, and
-    // a stream that moves between silos takes whole shots along: both exclude submission by rounds.
-    let by_rounds =
-        silos == 1 && common.decoding.has_windows() && measurements.is_none() && streams * SLOTS_PER_STREAM <= slots;
+    // A stream that moves between silos takes whole shots along, and true observables come with the
+    // last measurement: both exclude submission by rounds.
+    let has_truth = measurements.as_ref().is_some_and(|map| map.truth_known());
+    let by_rounds = silos == 1 && common.decoding.has_windows() && !has_truth && streams * SLOTS_PER_STREAM <= slots;
     let linked = Link::open(LinkParts {
         by_rounds,
         place,
@@ -531,6 +564,7 @@ fn open_live(config: &Config, common: &Common, clock: &Clock) -> Result<Option<L
         silos,
         streams,
         count: config.count,
+        measured,
         epoch: clock.started_utc().as_nanos() as u64 | 1,
         rate: clock.rate(),
         board: Arc::clone(&common.board),

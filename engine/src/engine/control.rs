@@ -62,6 +62,7 @@ pub(super) struct ColdSide {
     pub(super) recorder: Option<Receiver<()>>,
     pub(super) input_error: Option<Receiver<Option<String>>>,
     pub(super) counted: Option<Receiver<Vec<StreamCounts>>>,
+    pub(super) measured: Option<Receiver<()>>,
     pub(super) shadow: (ShadowControl, Receiver<()>),
     pub(super) environment: Option<Receiver<EnvironmentResult>>,
     pub(super) neighbours: Option<Watching>,
@@ -130,6 +131,7 @@ impl Control {
             let input_error = cold.input_error.and_then(|reader| finish_input(&reader, ended_by));
             let limit = Duration::from_nanos(LEAVE_LIMIT.0);
             let environment = cold.environment.and_then(|report| report.recv_timeout(limit).ok());
+            let _written = cold.measured.map(|measured| measured.recv_timeout(limit));
             let counted = cold.counted.and_then(|counted| counted.recv_timeout(limit).ok()).unwrap_or_default();
             // A shadow that is far behind is left behind; the report says how many samples it has not compared.
             let _ = shadow_ended.recv_timeout(limit);

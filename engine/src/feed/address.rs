@@ -2,6 +2,7 @@
 //!
 //! Pure: parses text into a [`SourceAddress`], which [`super::link`] opens. Bounds: the text.
 
+use super::cudaq::frame::SLOT_BYTES;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -15,6 +16,17 @@ pub enum SourceAddress {
         at: SocketAddr,
         /// Networks of the permitted senders; empty: this machine only.
         allow: Vec<Network>,
+    },
+    /// A UDP address that speaks the protocol of CUDA-Q's decoding server.
+    Cudaq {
+        /// Address and port; with port 0, a port for each decoder.
+        at: SocketAddr,
+        /// Networks of the permitted clients; empty: this machine only.
+        allow: Vec<Network>,
+        /// Most bytes of a datagram.
+        slot_bytes: u32,
+        /// Numbers of the decoders, in the order of the streams; empty: those of the streams.
+        decoders: Vec<i64>,
     },
     /// A datagram socket in the file system.
     Unix(PathBuf),
@@ -67,6 +79,7 @@ impl fmt::Display for SourceAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SourceAddress::Udp { at, .. } => write!(f, "udp:{at}"),
+            SourceAddress::Cudaq { at, .. } => write!(f, "cudaq:{at}"),
             SourceAddress::Unix(path) => write!(f, "unix:{}", path.display()),
             SourceAddress::Shm { name, .. } => write!(f, "shm:{name}"),
         }
@@ -74,18 +87,36 @@ impl fmt::Display for SourceAddress {
 }
 
 impl SourceAddress {
-    /// Parses `udp:127.0.0.1:7000`, `unix:/run/user/1000/shots` or `shm:fpga0`.
+    /// The same source at another internet address, such as the one that the system chose.
+    #[must_use]
+    pub fn at(&self, address: SocketAddr) -> SourceAddress {
+        let mut moved = self.clone();
+        if let SourceAddress::Udp { at, .. } | SourceAddress::Cudaq { at, .. } = &mut moved {
+            *at = address;
+        }
+        moved
+    }
+
+    /// Parses `udp:127.0.0.1:7000`, `cudaq:127.0.0.1:7000`, `unix:/run/user/1000/shots` or
+    /// `shm:fpga0`.
     ///
     /// # Errors
     /// A sentence that names the text and the expected form.
     pub fn parse(text: &str) -> Result<SourceAddress, String> {
         let refuse = |found: &str| {
-            format!("{found:?} is no udp:ADDRESS:PORT, unix:PATH or shm:NAME; write it like udp:127.0.0.1:7000")
+            format!(
+                "{found:?} is no udp:ADDRESS:PORT, cudaq:ADDRESS:PORT, unix:PATH or shm:NAME; write it like \
+                 udp:127.0.0.1:7000"
+            )
         };
         match text.split_once(':') {
             Some(("udp", at)) => {
                 let at = at.parse().map_err(|_| refuse(text))?;
                 Ok(SourceAddress::Udp { at, allow: Vec::new() })
+            }
+            Some(("cudaq", at)) => {
+                let at = at.parse().map_err(|_| refuse(text))?;
+                Ok(SourceAddress::Cudaq { at, allow: Vec::new(), slot_bytes: SLOT_BYTES, decoders: Vec::new() })
             }
             Some(("unix", path)) if !path.is_empty() => Ok(SourceAddress::Unix(PathBuf::from(path))),
             Some(("shm", name)) if is_name(name) => Ok(SourceAddress::Shm { name: name.to_owned(), group: None }),
@@ -122,12 +153,21 @@ mod tests {
 
     #[test]
     fn addresses_print_as_they_parse() {
-        for text in ["udp:127.0.0.1:7000", "udp:[::1]:7000", "unix:/run/shots", "shm:fpga-0"] {
+        for text in ["udp:127.0.0.1:7000", "udp:[::1]:7000", "cudaq:127.0.0.1:0", "unix:/run/shots", "shm:fpga-0"] {
             assert_eq!(SourceAddress::parse(text).unwrap().to_string(), text);
         }
-        for text in
-            ["", "udp:", "udp:host:1", "udp:127.0.0.1", "unix:", "shm:", "shm:../x", "tcp:127.0.0.1:1", "shm:a b"]
-        {
+        for text in [
+            "",
+            "udp:",
+            "udp:host:1",
+            "cudaq:7000",
+            "udp:127.0.0.1",
+            "unix:",
+            "shm:",
+            "shm:../x",
+            "tcp:127.0.0.1:1",
+            "shm:a b",
+        ] {
             assert!(SourceAddress::parse(text).unwrap_err().contains("udp:127.0.0.1:7000"), "{text}");
         }
     }

@@ -185,6 +185,11 @@ impl Assembly {
         std::mem::take(&mut self.streams[stream as usize].gave_up)
     }
 
+    /// Gives up the open shot of `stream`, if there is one.
+    pub fn give_up(&mut self, stream: u32) {
+        self.streams[stream as usize].give_up();
+    }
+
     /// Errors of `stream` so far.
     #[must_use]
     pub fn counts(&self, stream: u32) -> Counts {

@@ -3,9 +3,11 @@
 //! Owns the client's end of a socket. Used by `pinwheel send`, tests and benchmarks, each on a
 //! thread of its own; never by the engine. Never blocks. Bounds: one datagram each way at a time.
 
+mod cudaq;
 #[cfg(target_os = "linux")]
 mod region;
 
+pub use cudaq::{CudaqClient, CudaqDecoders};
 #[cfg(target_os = "linux")]
 pub use region::RegionClient;
 
@@ -15,6 +17,7 @@ use super::packet::{
 };
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use std::io;
+use std::net::SocketAddr;
 
 /// An answer, as a client receives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +75,14 @@ enum Socket {
 }
 
 impl Socket {
+    fn udp(at: SocketAddr) -> io::Result<Socket> {
+        let local = if at.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+        let socket = std::net::UdpSocket::bind(local)?;
+        socket.connect(at)?;
+        socket.set_nonblocking(true)?;
+        Ok(Socket::Udp(socket))
+    }
+
     fn send(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Socket::Udp(socket) => socket.send(bytes),
@@ -111,13 +122,7 @@ impl SocketClient {
     /// Errors of the system, or a `place` that is no socket on this system.
     pub fn connect(place: &SourceAddress, session: u64, parts: u32) -> io::Result<SocketClient> {
         let socket = match place {
-            SourceAddress::Udp { at, .. } => {
-                let local = if at.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-                let socket = std::net::UdpSocket::bind(local)?;
-                socket.connect(at)?;
-                socket.set_nonblocking(true)?;
-                Socket::Udp(socket)
-            }
+            SourceAddress::Udp { at, .. } => Socket::udp(*at)?,
             #[cfg(target_os = "linux")]
             SourceAddress::Unix(path) => {
                 use std::os::linux::net::SocketAddrExt;
@@ -265,12 +270,17 @@ impl Client for SocketClient {
 }
 
 fn received(answered: &Answered<'_>) -> Received {
-    let mut observables = [0; OBSERVABLE_WORDS_MAX];
-    for (place, byte) in answered.flips.iter().enumerate().take(OBSERVABLE_WORDS_MAX * 8) {
-        observables[place / 8] |= u64::from(*byte) << (place % 8 * 8);
+    let Answered { stream, sequence, status, latency_ns, flips, .. } = *answered;
+    Received { stream, sequence, status, latency_ns, observables: received_bits(flips) }
+}
+
+/// Bytes of observables as words.
+fn received_bits(bytes: &[u8]) -> [u64; OBSERVABLE_WORDS_MAX] {
+    let mut words = [0; OBSERVABLE_WORDS_MAX];
+    for (place, byte) in bytes.iter().enumerate().take(OBSERVABLE_WORDS_MAX * 8) {
+        words[place / 8] |= u64::from(*byte) << (place % 8 * 8);
     }
-    let Answered { stream, sequence, status, latency_ns, .. } = *answered;
-    Received { stream, sequence, status, latency_ns, observables }
+    words
 }
 
 /// Connects to the engine at `place` by socket or shared memory. `parts`: datagrams of a shot, for
@@ -282,6 +292,10 @@ pub fn connect(place: &SourceAddress, session: u64, parts: u32) -> io::Result<Bo
     match place {
         SourceAddress::Udp { .. } | SourceAddress::Unix(_) => {
             Ok(Box::new(SocketClient::connect(place, session, parts)?))
+        }
+        SourceAddress::Cudaq { .. } => {
+            let said = "CUDA-Q's protocol says nothing of a shot's width; give the decoders' configuration";
+            Err(io::Error::new(io::ErrorKind::Unsupported, said))
         }
         #[cfg(target_os = "linux")]
         SourceAddress::Shm { name, .. } => Ok(Box::new(RegionClient::new(&crate::board::directory(), name, session))),

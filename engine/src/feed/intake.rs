@@ -137,17 +137,29 @@ impl Intake {
         taken
     }
 
+    /// Gives up the open shot of `stream`: its other parts will not come. There must be room.
+    pub(super) fn give_up(&mut self, stream: u32, now: Ticks) {
+        self.assembly.give_up(stream);
+        self.pass_on_given_up(stream, now);
+        self.publish(stream, now);
+    }
+
+    /// Passes on that the open shot of `stream` was given up, if it was.
+    fn pass_on_given_up(&mut self, stream: u32, now: Ticks) {
+        let Some(places) = &mut self.opened else { return };
+        if self.assembly.take_gave_up(stream)
+            && let Some(opened) = places[stream as usize].take()
+        {
+            self.put(stream, &opened, now, Piece::GivenUp);
+        }
+    }
+
     /// Passes on the pieces of a shot as they arrive.
     fn pass_on_rounds(&mut self, part: &Part<'_>, verdict: Verdict, peer: u64, now: Ticks) -> Taken {
         let stream = part.stream as usize;
-        let Some(places) = &mut self.opened else { return Taken::Other(verdict) };
-        if self.assembly.take_gave_up(part.stream)
-            && let Some(opened) = places[stream].take()
-        {
-            self.put(part.stream, &opened, now, Piece::GivenUp);
-        }
+        self.pass_on_given_up(part.stream, now);
         let open = self.opened.as_ref().and_then(|places| places[stream]);
-        match (verdict, open, self.assembly.open_words(part.stream)) {
+        match (verdict, open, self.open_words(part.stream)) {
             (Verdict::Whole, None, _) => self.pass_on(part, peer, now),
             (Verdict::Whole, Some(opened), _) => {
                 self.set_open(stream, None);
@@ -171,14 +183,37 @@ impl Intake {
         }
     }
 
+    /// Leading words of the open shot of `stream` whose detectors are known.
+    fn open_words(&self, stream: u32) -> Option<u32> {
+        let words = self.assembly.open_words(stream)?;
+        let Some(map) = &self.measurements else { return Some(words) };
+        // The last word is passed on with the end of the shot.
+        Some(map.words_known(words * 64).min(self.detectors.len() - 1) as u32)
+    }
+
+    /// Writes the detectors and observables of what has arrived of a shot of `stream`; returns whether
+    /// the observables are known.
+    fn fill(&mut self, stream: u32) -> bool {
+        let bits = self.assembly.bits(stream);
+        let Some(map) = &self.measurements else {
+            self.detectors[..bits.len()].copy_from_slice(bits);
+            return false;
+        };
+        let (outcomes, soft) = bits.split_at(words(map.count()));
+        let detector_words = self.detectors.len() - soft.len();
+        let (detectors, own) = self.detectors.split_at_mut(detector_words);
+        map.map(outcomes, detectors, &mut self.observables);
+        own.copy_from_slice(soft);
+        map.truth_known()
+    }
+
     fn set_open(&mut self, stream: usize, opened: Option<Opened>) {
         self.opened.iter_mut().for_each(|places| places[stream] = opened);
     }
 
     /// Puts a piece of an open shot into its lane, with all bits received so far.
     fn put(&mut self, stream: u32, opened: &Opened, now: Ticks, piece: Piece) {
-        let bits = self.assembly.bits(stream);
-        self.detectors[..bits.len()].copy_from_slice(bits);
+        self.fill(stream);
         let Opened { sequence, reply_to, .. } = *opened;
         let head =
             Head { stream, epoch: 0, sequence, reply_to, arrived: now, truth_known: false, piece, refused: None };
@@ -200,21 +235,7 @@ impl Intake {
     }
 
     fn pass_on(&mut self, part: &Part<'_>, peer: u64, now: Ticks) -> Taken {
-        let bits = self.assembly.bits(part.stream);
-        let truth_known = match &self.measurements {
-            None => {
-                self.detectors[..bits.len()].copy_from_slice(bits);
-                false
-            }
-            Some(map) => {
-                let (outcomes, soft) = bits.split_at(words(map.count()));
-                let detector_words = self.detectors.len() - soft.len();
-                let (detectors, own) = self.detectors.split_at_mut(detector_words);
-                map.map(outcomes, detectors, &mut self.observables);
-                own.copy_from_slice(soft);
-                map.truth_known()
-            }
-        };
+        let truth_known = self.fill(part.stream);
         let sequence = self.next[part.stream as usize];
         let reply_to = ReplyTo { peer, sequence: part.sequence };
         let (stream, piece, refused) = (part.stream, Piece::Whole, None);

@@ -27,6 +27,7 @@ use crate::board::{self, Board};
 use crate::code::{Encoding, Measurements, Model};
 use crate::hot::{BUDGET_ITEMS, Frame};
 use crate::pipe::Answer;
+use crate::pipe::samples::SampleWriter;
 use crate::streams::SourceKind;
 use crate::units::{Nanos, TickRate};
 use pinwheel_edge::ring::broadcast::Reader;
@@ -78,6 +79,8 @@ pub struct LinkParts<'a> {
     pub by_rounds: bool,
     /// Number of shots after which the link takes no more.
     pub count: Option<u64>,
+    /// Takes copies of measurements, for a source of CUDA-Q's protocol.
+    pub measured: Option<SampleWriter>,
     /// The engine's epoch at the source: different at each start.
     pub epoch: u64,
     /// The clock's rate.
@@ -92,16 +95,19 @@ impl Link {
     /// # Errors
     /// If the source cannot be opened.
     pub fn open(parts: LinkParts<'_>) -> Result<Linked, OpenError> {
-        let LinkParts { model, measurements, streams, board, .. } = parts;
+        let LinkParts { place, model, measurements, streams, board, .. } = parts;
         let (bits, encoding) = match &measurements {
             None => (model.detectors, Encoding::Bits),
+            // This protocol has one encoding.
+            Some(map) if matches!(place, SourceAddress::Cudaq { .. }) => (map.count(), Encoding::Bits),
             Some(map) => (map.count(), map.encoding()),
         };
         let width = Width { bits, encoding, soft_bytes: model.soft.as_ref().map_or(0, |map| map.bytes()) };
         let silence = parts.rate.ticks(SILENCE);
         let observables = model.observables;
-        let facts = Facts { epoch: parts.epoch, streams, observables, width, silence, board: Arc::clone(&board) };
-        let (wire, kind, name) = open_wire(parts.place, &facts)?;
+        let (epoch, measured) = (parts.epoch, parts.measured);
+        let facts = Facts { epoch, streams, observables, width, silence, measured, board: Arc::clone(&board) };
+        let (wire, kind, name) = open_wire(place, facts)?;
         let (detector_words, observable_words) = (model.shot_words(), model.observable_words());
         let (ins, lanes) = (0..parts.silos).map(|_| lane(detector_words, observable_words, LANE_SHOTS)).unzip();
         let intake = IntakeParts {
@@ -204,7 +210,9 @@ impl Link {
 #[cfg(target_os = "linux")]
 pub fn can_open(place: &SourceAddress) -> Result<(), OpenError> {
     match place {
-        SourceAddress::Udp { .. } | SourceAddress::Unix(_) => super::socket::can_listen(place),
+        SourceAddress::Udp { .. } | SourceAddress::Unix(_) | SourceAddress::Cudaq { .. } => {
+            super::socket::can_listen(place)
+        }
         SourceAddress::Shm { .. } => super::shm::can_make(place),
     }
 }
@@ -219,19 +227,24 @@ pub fn can_open(place: &SourceAddress) -> Result<(), OpenError> {
 }
 
 #[cfg(target_os = "linux")]
-fn open_wire(place: &SourceAddress, facts: &Facts) -> Result<(Box<dyn Wire>, SourceKind, String), OpenError> {
+fn open_wire(place: &SourceAddress, facts: Facts) -> Result<(Box<dyn Wire>, SourceKind, String), OpenError> {
     let (wire, name): (Box<dyn Wire>, String) = match place {
         SourceAddress::Udp { .. } | SourceAddress::Unix(_) => {
-            let (wire, name) = super::socket::SocketWire::open(place, facts)?;
+            let (wire, name) = super::socket::SocketWire::open(place, &facts)?;
+            (Box::new(wire), name)
+        }
+        SourceAddress::Cudaq { .. } => {
+            let (wire, name) = super::cudaq::CudaqWire::open(place, facts)?;
             (Box::new(wire), name)
         }
         SourceAddress::Shm { .. } => {
-            let (wire, name) = super::shm::RegionWire::open(place, facts)?;
+            let (wire, name) = super::shm::RegionWire::open(place, &facts)?;
             (Box::new(wire), name)
         }
     };
     let kind = match place {
         SourceAddress::Udp { .. } => SourceKind::Udp,
+        SourceAddress::Cudaq { .. } => SourceKind::Cudaq,
         SourceAddress::Unix(_) => SourceKind::Unix,
         SourceAddress::Shm { .. } => SourceKind::Shm,
     };
@@ -239,7 +252,7 @@ fn open_wire(place: &SourceAddress, facts: &Facts) -> Result<(Box<dyn Wire>, Sou
 }
 
 #[cfg(not(target_os = "linux"))]
-fn open_wire(place: &SourceAddress, _facts: &Facts) -> Result<(Box<dyn Wire>, SourceKind, String), OpenError> {
+fn open_wire(place: &SourceAddress, _facts: Facts) -> Result<(Box<dyn Wire>, SourceKind, String), OpenError> {
     Err(none_here(place))
 }
 

@@ -10,6 +10,7 @@ use super::packet::Status;
 use crate::board::Board;
 use crate::hot::Frame;
 use crate::pipe::Answer;
+use crate::pipe::samples::SampleWriter;
 use crate::units::{TickRate, Ticks};
 use std::sync::Arc;
 
@@ -47,5 +48,7 @@ pub(super) struct Facts {
     pub(super) observables: u32,
     pub(super) width: Width,
     pub(super) silence: Ticks,
+    /// Takes copies of measurements.
+    pub(super) measured: Option<SampleWriter>,
     pub(super) board: Arc<Board>,
 }

@@ -24,6 +24,8 @@ mod by_hand;
 mod control;
 mod confidence;
 mod counters;
+#[cfg(target_os = "linux")]
+mod cudaq;
 mod deaths;
 mod dependencies;
 mod drift;

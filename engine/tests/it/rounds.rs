@@ -77,7 +77,7 @@ fn parts_of_shots(alone: &Alone, window: Window) {
     );
 }
 
-fn windows_of(snapshot: &Snapshot) -> u64 {
+pub(crate) fn windows_of(snapshot: &Snapshot) -> u64 {
     snapshot.silos[0].graph.window.count()
 }
 

@@ -28,14 +28,20 @@ pub struct Loaded {
 /// # Errors
 /// One sentence about a file that is missing, malformed, or does not match another.
 pub fn load(request: &RunRequest) -> Result<Loaded, Refusal> {
-    let (model, model_name) = load_model(&request.model)?;
+    let (model, model_name) = match &request.decoders {
+        Some(decoders) => (decoders.model.clone(), request.profile.input.source.model().to_owned()),
+        None => load_model(&request.model)?,
+    };
     let observables = model.observables;
     let model = match &request.soft_map {
         Some(path) => soft::with_map(model, path)?,
         None => model,
     };
     let model = Arc::new(model);
-    let map = request.m2d.as_deref().map(|path| measurements::load(path, &model)).transpose()?;
+    let map = match &request.decoders {
+        Some(decoders) => Some(decoders.map.clone()),
+        None => request.m2d.as_deref().map(|path| measurements::load(path, &model)).transpose()?,
+    };
     let mut input = match (&request.shots, map) {
         (ShotSource::Sampler { seed }, _) => Input::Sampler { model, name: model_name, seed: *seed },
         (ShotSource::File { shots, observables }, None) => {

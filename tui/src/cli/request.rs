@@ -3,13 +3,16 @@
 //! Pure: makes a [`RunRequest`] or one sentence from options and profile. Opens no file: `input`
 //! reads files, `places` finds directories.
 
+use super::cudaq::Decoders;
 use super::refusal::Refusal;
 use super::run::args::{DeviceChoice, RunArgs};
 use pinwheel_engine::code::Format;
 use pinwheel_engine::engine::{LivePlace, Network};
 use pinwheel_engine::profile::{Device, Latency, Profile, Shadow, Silos, Source, Weights};
 use pinwheel_engine::record::REORDER_SLACK;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Duration of a run that has no end of its own and no console to end it from.
@@ -62,6 +65,10 @@ pub struct RunRequest {
     pub format: Format,
     /// Map from measurements to detectors, if shots are measurements.
     pub m2d: Option<PathBuf>,
+    /// CUDA-Q's decoders, whose model and map take the place of those that are named.
+    pub decoders: Option<Arc<Decoders>>,
+    /// Whether the decoders' ports and counters are printed as CUDA-Q's server prints them.
+    pub ready_line: bool,
     /// Soft bytes of a file of shots.
     pub soft: Option<PathBuf>,
     /// Map of soft bytes, if shots may have some.
@@ -93,7 +100,7 @@ impl RunRequest {
         mut profile: Profile,
         on_terminal: bool,
     ) -> Result<Self, Refusal> {
-        let output_mode = match (args.json, args.headless || !on_terminal) {
+        let output_mode = match (args.json, args.headless || args.ready_line || !on_terminal) {
             (true, _) => OutputMode::Scripts,
             (false, true) => OutputMode::People,
             (false, false) => OutputMode::Console,
@@ -111,6 +118,8 @@ impl RunRequest {
             shots,
             format: args.format.unwrap_or(Format::B8),
             m2d,
+            decoders: None,
+            ready_line: args.ready_line,
             soft: args.soft.clone(),
             soft_map: args.soft_map.clone(),
             count: args.count,
@@ -130,6 +139,18 @@ impl RunRequest {
         request.check_source()?;
         request.require_several_silos()?;
         Ok(request)
+    }
+
+    /// Serves the decoders of a configuration.
+    #[must_use]
+    pub fn serving(mut self, decoders: Option<Decoders>) -> Self {
+        if let (Some(decoders), ShotSource::Live(LivePlace::Cudaq { decoders: numbers, .. })) =
+            (&decoders, &mut self.shots)
+        {
+            numbers.clone_from(&decoders.numbers);
+        }
+        self.decoders = decoders.map(Arc::new);
+        self
     }
 
     fn require_several_silos(&self) -> Result<(), Refusal> {
@@ -167,6 +188,10 @@ impl RunRequest {
 
     /// Refuses options that the source cannot serve, before the source is opened.
     fn check_source(&self) -> Result<(), Refusal> {
+        if self.ready_line && !matches!(self.shots, ShotSource::Live(LivePlace::Cudaq { .. })) {
+            let (found, remedy) = ("a source without decoders", "give --cudaq-config F or --input cudaq:ADDRESS:PORT");
+            return Err(Refusal::unusable("--ready-line", found, "a source for CUDA-Q's clients", remedy));
+        }
         if let (ShotSource::Stdin, Some(soft)) = (&self.shots, &self.soft) {
             return Err(Refusal::unusable(
                 format!("--soft {}", soft.display()),
@@ -213,7 +238,7 @@ fn shot_source(args: &RunArgs, source: &Source) -> Result<ShotSource, Refusal> {
             Some(observables) => Err(needs("--observables", observables, "--shots")),
         };
     };
-    if args.dem.is_none() {
+    if args.dem.is_none() && args.cudaq_config.is_none() {
         return Err(needs("--shots", shots, "--dem"));
     }
     if shots != Path::new("-") {
@@ -239,19 +264,32 @@ fn from_profile(source: &Source) -> Result<ShotSource, Refusal> {
             ShotSource::Live(LivePlace::Shm { name: name.clone(), group: group.clone() })
         }
         Source::Udp { address, allow, .. } => {
-            let refused = |said| Refusal::Content { about: "input.source".to_owned(), said };
-            let allow: Result<Vec<Network>, String> = allow.iter().map(|entry| Network::parse(entry)).collect();
-            let at =
-                address.parse().map_err(|_| refused(format!("found {address:?}, expected an address and a port")))?;
-            ShotSource::Live(LivePlace::Udp { at, allow: allow.map_err(refused)? })
+            let (at, allow) = internet(address, allow)?;
+            ShotSource::Live(LivePlace::Udp { at, allow })
+        }
+        Source::Cudaq { address, allow, slot_size, .. } => {
+            let (at, allow) = internet(address, allow)?;
+            ShotSource::Live(LivePlace::Cudaq { at, allow, slot_bytes: *slot_size, decoders: Vec::new() })
         }
     })
+}
+
+/// Address and senders of a source on a network.
+fn internet(address: &str, allow: &[String]) -> Result<(SocketAddr, Vec<Network>), Refusal> {
+    let refused = |said| Refusal::Content { about: "input.source".to_owned(), said };
+    let allow: Result<Vec<Network>, String> = allow.iter().map(|entry| Network::parse(entry)).collect();
+    let at = address.parse().map_err(|_| refused(format!("found {address:?}, expected an address and a port")))?;
+    Ok((at, allow.map_err(refused)?))
 }
 
 /// The source that `--input` names, with the model of the profile's source.
 fn source(place: &LivePlace, args: &RunArgs, model: String) -> Source {
     match place {
         LivePlace::Udp { at, .. } => Source::Udp { address: at.to_string(), allow: args.allow.clone(), model },
+        LivePlace::Cudaq { at, slot_bytes, .. } => {
+            let (address, allow) = (at.to_string(), args.allow.clone());
+            Source::Cudaq { address, allow, config: model, slot_size: *slot_bytes }
+        }
         LivePlace::Unix(path) => Source::Unix { path: path.display().to_string(), model },
         LivePlace::Shm { name, group } => Source::Shm { name: name.clone(), group: group.clone(), model },
     }
@@ -316,6 +354,9 @@ fn apply_options(args: &RunArgs, profile: &mut Profile) -> Result<(), Refusal> {
         let model = profile.input.source.model().to_owned();
         profile.input.source = source(place, args, model);
     }
+    if let (Some(bytes), Source::Cudaq { slot_size, .. }) = (args.cudaq_slot_size, &mut profile.input.source) {
+        *slot_size = bytes;
+    }
     if let Some(dem) = &args.dem {
         *profile.input.source.model_mut() = dem.display().to_string();
     }
@@ -347,6 +388,7 @@ fn in_range(args: &RunArgs, name: &str, profile: &Profile) -> Result<(), Refusal
         "shadow.one_in" if args.shadow.is_some() => "--shadow".to_owned(),
         "window.commit_rounds" | "window.buffer_rounds" if args.window.is_some() => "--window".to_owned(),
         "input.round_ns" if args.round_period.is_some() => "--round-period, in ns,".to_owned(),
+        "input.source.slot_size" if args.cudaq_slot_size.is_some() => "--cudaq-slot-size".to_owned(),
         "input.source.allow" if !args.allow.is_empty() => "--allow".to_owned(),
         "input.source.path" if args.input.is_some() => "--input".to_owned(),
         "input.rate" if args.rate.is_some() => "--rate".to_owned(),

@@ -12,6 +12,7 @@ mod next_request;
 mod run_sequence;
 
 use super::console_options::{FirstScreen, say_unsaved};
+use super::cudaq;
 use super::distinct_files::require_distinct;
 use super::disturbances::{Repeating, movable};
 use super::fit;
@@ -81,6 +82,7 @@ fn run_here(args: &RunArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
     let signals = Signals::install_ending().map_err(|error| Refusal::signals(&error))?;
     let profiles = places::profiles(args.profiles.as_deref(), user_paths)?;
     let run = Run::begin(request, &logs, profiles.as_deref(), user_paths, || signals.drain_from_now())?;
+    run.say_ready(&|| signals.received().is_some());
     let mut run =
         RunSequence::new(run, StartOptions { args: args.clone(), logs, profiles, user_paths: user_paths.clone() });
     let received = |on_hangup| asked_for(&signals, on_hangup);
@@ -267,6 +269,18 @@ impl Run {
         shots::file_name(self.run_dir.path())
     }
 
+    /// Prints the decoders' ports once they take calls, unless the run ends before.
+    fn say_ready(&self, is_ending: &dyn Fn() -> bool) {
+        while self.request.ready_line && !is_ending() && !self.engine.is_finished() {
+            if let Some(line) = cudaq::ready_line(&self.engine.snapshot()) {
+                // A reader that has gone does not stop the engine.
+                let _ = say::text(&mut io::stdout().lock(), &format!("{line}\n"));
+                return;
+            }
+            pause();
+        }
+    }
+
     /// Ends the run when the console could not start: drains the engine and removes the run
     /// directory.
     fn abandon(self) {
@@ -340,6 +354,10 @@ impl Run {
         if let Some(said) = outcome.environment.as_ref().and_then(|found| found.trouble.as_deref()) {
             say::people(&format!("pinwheel: {said}"));
         }
+        if request.ready_line {
+            let counters = cudaq::counters(&outcome.snapshot);
+            let _ = say::text(&mut io::stdout().lock(), &counters);
+        }
         print_report(&request, &report)
     }
 }
@@ -397,9 +415,10 @@ fn write_json(run_dir: &mut RunDir, name: &str, value: &impl Serialize) {
 
 fn resolve(args: &RunArgs, user_paths: &UserPaths) -> Result<(RunRequest, PathBuf), Refusal> {
     let dir = places::profiles(args.profiles.as_deref(), user_paths)?;
-    let (profile, origin) = Profile::load(args.profile.as_deref().unwrap_or(DEFAULT_NAME), dir.as_deref())?;
+    let (mut profile, origin) = Profile::load(args.profile.as_deref().unwrap_or(DEFAULT_NAME), dir.as_deref())?;
     let on_terminal = term::can_show();
-    let mut request = RunRequest::resolve(args, origin.name(), profile, on_terminal)?;
+    let decoders = cudaq::apply(args, &mut profile)?;
+    let mut request = RunRequest::resolve(args, origin.name(), profile, on_terminal)?.serving(decoders);
     if let Origin::File(path) = origin {
         request.profile_file = Some(std::path::absolute(&path).unwrap_or(path));
     }
@@ -409,6 +428,7 @@ fn resolve(args: &RunArgs, user_paths: &UserPaths) -> Result<(RunRequest, PathBu
 /// Refuses a run whose output files are among its input files.
 fn require_distinct_files(request: &RunRequest, args: &RunArgs) -> Result<(), Refusal> {
     let (model_option, model) = match &request.model {
+        _ if args.cudaq_config.is_some() => ("--cudaq-config", args.cudaq_config.as_deref().unwrap_or(Path::new(""))),
         ModelSource::Option(path) => ("--dem", path.as_path()),
         ModelSource::Profile(name) => ("the profile's model", Path::new(name)),
     };

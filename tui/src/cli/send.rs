@@ -10,6 +10,7 @@
 //! stalled engine would have delayed. Each shot therefore has a scheduled time; its round trip
 //! counts from that time, even if it was sent later.
 
+use super::cudaq::{self, Decoders};
 use super::distinct_files::require_distinct;
 use super::refusal::Refusal;
 use super::say::{self, Print};
@@ -22,7 +23,7 @@ use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::code::{Format, Layout, ShotSet, ShotWriter};
 use pinwheel_engine::engine::LivePlace;
-use pinwheel_engine::feed::client::{Client, Received, connect};
+use pinwheel_engine::feed::client::{Client, CudaqClient, CudaqDecoders, Received, connect};
 use pinwheel_engine::feed::packet::{Status, Welcome};
 use pinwheel_engine::record::Output;
 use pinwheel_engine::units::{Nanos, Ticks};
@@ -47,7 +48,7 @@ pub struct SendArgs {
     /// has a map
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// The engine's source: udp:ADDRESS:PORT, unix:PATH or shm:NAME
+    /// The engine's source: udp:ADDRESS:PORT, cudaq:ADDRESS:PORT, unix:PATH or shm:NAME
     #[arg(value_name = "ADDR", value_parser = LivePlace::parse)]
     pub place: LivePlace,
     /// Total shots per second of all streams, or max: with 64 shots in flight [default: 10000]
@@ -59,6 +60,12 @@ pub struct SendArgs {
     /// Soft bytes of the shots: a second file, with a record a shot, where the engine has a map of them
     #[arg(long, value_name = "F")]
     pub soft: Option<PathBuf>,
+    /// CUDA-Q's configuration of the decoders at cudaq:ADDRESS:PORT, as the server has it
+    #[arg(long, value_name = "F")]
+    pub cudaq_config: Option<PathBuf>,
+    /// Bytes of a datagram at cudaq:ADDRESS:PORT [default: 256]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(57..=65507), allow_negative_numbers = true)]
+    pub cudaq_slot_size: Option<u32>,
     /// Datagrams per shot
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024), allow_negative_numbers = true)]
     pub parts: u32,
@@ -104,7 +111,9 @@ pub fn send(args: &SendArgs) -> Result<u8, Refusal> {
     let predictions = args.predictions.as_deref();
     let outputs: Vec<_> = predictions.iter().map(|path| ("--predictions", *path)).collect();
     let soft_file = args.soft.iter().map(|path| ("--soft", path.as_path()));
-    let inputs: Vec<_> = std::iter::once(("the shots", args.file.as_path())).chain(soft_file).collect();
+    let configuration = args.cudaq_config.iter().map(|path| ("--cudaq-config", path.as_path()));
+    let inputs: Vec<_> =
+        std::iter::once(("the shots", args.file.as_path())).chain(soft_file).chain(configuration).collect();
     require_distinct(&inputs, &outputs)?;
     let clock = Clock::machine();
     // Session numbers must grow with each start.
@@ -114,7 +123,8 @@ pub fn send(args: &SendArgs) -> Result<u8, Refusal> {
         let remedy = format!("start one with: pinwheel run --input {}", args.place);
         Refusal::unusable(args.place.to_string(), error.to_string(), expected, remedy)
     };
-    let mut client = reach(args, session, &clock).map_err(|error| trouble(&error))?;
+    let decoders = decoders(args)?;
+    let mut client = reach(args, decoders.as_ref(), session, &clock).map_err(|error| trouble(&error))?;
     let welcome = greet(client.as_mut(), &clock).map_err(|error| trouble(&error))?;
     let about = args.file.display().to_string();
     let shots = read_set(&about, &args.file, args.format.unwrap_or(Format::B8), Layout::detectors(welcome.bits))?;
@@ -141,6 +151,31 @@ pub fn send(args: &SendArgs) -> Result<u8, Refusal> {
     Ok(args.print.to_stdout(&report, || text(&report), status))
 }
 
+/// The decoders at the source, if it has CUDA-Q's protocol.
+fn decoders(args: &SendArgs) -> Result<Option<CudaqDecoders>, Refusal> {
+    match (&args.cudaq_config, &args.place) {
+        (Some(path), LivePlace::Cudaq { .. }) => {
+            let Decoders { numbers, map, model, .. } = cudaq::read(path)?;
+            Ok(Some(CudaqDecoders { numbers, bits: map.count(), observables: model.observables }))
+        }
+        (None, LivePlace::Cudaq { .. }) => {
+            let found = "a source of CUDA-Q's protocol, which does not tell what its decoders are";
+            let remedy = "add --cudaq-config with the server's file";
+            Err(Refusal::unusable(args.place.to_string(), found, "their configuration", remedy))
+        }
+        (Some(path), place) => {
+            let about = format!("--cudaq-config {}", path.display());
+            Err(Refusal::unusable(
+                about,
+                place.to_string(),
+                "cudaq:ADDRESS:PORT",
+                "leave it out, or name such a source",
+            ))
+        }
+        (None, _) => Ok(None),
+    }
+}
+
 /// The soft bytes of the shots, as many as the engine has a map of.
 fn soft_of(path: &Path, args: &SendArgs, welcome: &Welcome, shots: usize) -> Result<ShotSet, Refusal> {
     let about = format!("--soft {}", path.display());
@@ -156,10 +191,23 @@ fn soft_of(path: &Path, args: &SendArgs, welcome: &Welcome, shots: usize) -> Res
 }
 
 /// The socket's path exists once its engine has started, so the connection is retried.
-fn reach(args: &SendArgs, session: u64, clock: &Clock) -> io::Result<Box<dyn Client>> {
+fn reach(
+    args: &SendArgs,
+    decoders: Option<&CudaqDecoders>,
+    session: u64,
+    clock: &Clock,
+) -> io::Result<Box<dyn Client>> {
     let from = clock.ticks();
     loop {
-        let error = match connect(&args.place, session, args.parts) {
+        let connected = match (&args.place, decoders) {
+            (LivePlace::Cudaq { at, slot_bytes, .. }, Some(decoders)) => {
+                let slot_bytes = args.cudaq_slot_size.unwrap_or(*slot_bytes);
+                let client = CudaqClient::connect(*at, decoders.clone(), slot_bytes, args.parts);
+                client.map(|client| Box::new(client) as Box<dyn Client>)
+            }
+            _ => connect(&args.place, session, args.parts),
+        };
+        let error = match connected {
             Ok(client) => return Ok(client),
             Err(error) => error,
         };

@@ -16,8 +16,9 @@ use crate::tests::synthetic::looked_up;
 use crate::tests::synthetic::{SyntheticFaults, snapshot};
 use crate::theme::{Colour, Glyphs, Palette, Theme, Tone};
 use crate::update::update;
-use pinwheel_engine::board::snapshot::SiloView;
+use pinwheel_engine::board::snapshot::{SiloView, SourceDecoder, SourceStream};
 use pinwheel_engine::profile::{OnHangup, Profile};
+use pinwheel_engine::streams::{DecoderState, SourceKind};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
@@ -374,5 +375,39 @@ fn the_tour_leaves_the_rows_above_it_to_the_view() {
         let mut model = watched(MONO, size, SyntheticFaults::None);
         keys(&mut model, &[Key::Char('?'), Key::Char('t'), Key::Char('2')]);
         insta::assert_snapshot!(format!("tour_{}x{}", size.0, size.1), dump(&model));
+    }
+}
+
+/// The decoders of CUDA-Q's clients instead of streams: state, calls, replies, and who called.
+#[test]
+fn the_decoders_of_cuda_q_clients_are_shown_with_their_states_and_callers() {
+    for size in [(80, 24), (120, 40)] {
+        let mut model = watched(MONO, size, SyntheticFaults::All);
+        let mut shown = snapshot(21, SyntheticFaults::All);
+        shown.sources[0].kind = SourceKind::Cudaq;
+        shown.sources[0].name = "cudaq:127.0.0.1:7000".to_owned();
+        let states = DecoderState::ALL.into_iter().zip(0..);
+        let decoders = states.map(|(state, place)| SourceStream {
+            id: place,
+            decoder: Some(SourceDecoder {
+                number: i64::from(place) * 100 - 1,
+                port: 7000,
+                state,
+                enqueues: 1_200 + u64::from(place),
+                gets: 400,
+                resets: 12,
+                ok: 1_500,
+                bad_request: u64::from(place),
+                internal_error: 0,
+                not_ready: 7 * u64::from(place),
+                caller: (place > 0).then_some(0),
+            }),
+            ..SourceStream::default()
+        });
+        shown.sources[0].streams = decoders.collect();
+        let snapshot = Some(Box::new(shown));
+        update(&mut model, Msg::Snapshot { now_ns: 2_100_000_000, snapshot, finished: Finished::No });
+        keys(&mut model, &[Key::Char('8')]);
+        insta::assert_snapshot!(format!("decoders_{}x{}", size.0, size.1), dump(&model));
     }
 }

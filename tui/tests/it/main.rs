@@ -51,6 +51,8 @@ mod dumb_terminals;
 mod numeric_options;
 mod metrics;
 mod control_characters;
+#[cfg(target_os = "linux")]
+mod cudaq;
 mod core_loss;
 mod paths_without_utf8;
 #[cfg(target_os = "linux")]

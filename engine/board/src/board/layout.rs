@@ -217,7 +217,7 @@ blocks! {
         /// Number of the fault.
         code: u16 = kind.number(),
         /// Its name and meaning.
-        name: String = kind.name().to_owned(),
+        name: String = kind.describe(get(&row.detail)),
         /// Silo, if it belongs to one.
         silo: Option<u32> = Some(silo),
         /// First time, nanoseconds since start.

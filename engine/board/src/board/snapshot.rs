@@ -33,7 +33,7 @@ pub use graph::{FlushesView, HeldView, OldestView, ReadyView, RunningView, Waits
 pub use moves::{MoveFailure, MoveView};
 pub use noise::{MEND_STEAL, NoiseShares, NoiseView, OWN, mend_tasks};
 pub use placement::{CandidateView, CrossingView, DecisionView, OutcomeCount, QueueView};
-pub use sources::{SourceClient, SourceState};
+pub use sources::{SourceClient, SourceDecoder, SourceState};
 pub use threads::{CompetitorView, MemoryView, PriorityView};
 
 use super::histogram::Histogram;

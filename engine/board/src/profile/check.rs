@@ -338,7 +338,9 @@ impl Check {
         let model = input.source.model();
         if model.trim().is_empty() {
             let remedy = "use \"surface_d5\" for the bundled model, \"surface_d5@r50\" for 50 rounds of it";
-            self.refuse("input.source.model", format!("{model:?}"), "a model's name or path", remedy);
+            let is_cudaq = matches!(input.source, Source::Cudaq { .. });
+            let field = if is_cudaq { "input.source.config" } else { "input.source.model" };
+            self.refuse(field, format!("{model:?}"), "a model's name or path", remedy);
         }
         self.source(&input.source);
         if input.m2d.as_ref().is_some_and(|path| path.trim().is_empty()) {
@@ -456,18 +458,12 @@ impl Check {
     fn source(&mut self, source: &Source) {
         match source {
             Source::Sampler { .. } => {}
-            Source::Udp { address, allow, .. } => {
-                if address.parse::<std::net::SocketAddr>().is_err() {
-                    let remedy = "write it like 127.0.0.1:7000 or [::1]:7000";
-                    self.refuse("input.source.address", format!("{address:?}"), "an address and a port", remedy);
-                }
-                if allow.len() > ALLOW_MAX {
-                    let (found, expected) = (format!("{} entries", allow.len()), format!("at most {ALLOW_MAX}"));
-                    self.refuse("input.source.allow", found, expected, "name networks, like 10.0.0.0/24");
-                }
-                for entry in allow.iter().filter(|entry| !is_network(entry)) {
-                    let remedy = "write it like 10.0.0.7 or 10.0.0.0/24";
-                    self.refuse("input.source.allow", format!("{entry:?}"), "an address or a network", remedy);
+            Source::Udp { address, allow, .. } => self.internet(address, allow),
+            Source::Cudaq { address, allow, slot_size, .. } => {
+                self.internet(address, allow);
+                if !(57..=65_507).contains(slot_size) {
+                    let remedy = "take 256, as CUDA-Q's ends do, unless a call has more than 1600 measurements";
+                    self.refuse("input.source.slot_size", slot_size.to_string(), "57..=65507", remedy);
                 }
             }
             Source::Unix { path, .. } => {
@@ -487,6 +483,22 @@ impl Check {
                     self.refuse("input.source.group", "no name", "a group's name", "use None for this user only");
                 }
             }
+        }
+    }
+
+    /// Address and senders of a source on a network.
+    fn internet(&mut self, address: &str, allow: &[String]) {
+        if address.parse::<std::net::SocketAddr>().is_err() {
+            let remedy = "write it like 127.0.0.1:7000 or [::1]:7000";
+            self.refuse("input.source.address", format!("{address:?}"), "an address and a port", remedy);
+        }
+        if allow.len() > ALLOW_MAX {
+            let (found, expected) = (format!("{} entries", allow.len()), format!("at most {ALLOW_MAX}"));
+            self.refuse("input.source.allow", found, expected, "name networks, like 10.0.0.0/24");
+        }
+        for entry in allow.iter().filter(|entry| !is_network(entry)) {
+            let remedy = "write it like 10.0.0.7 or 10.0.0.0/24";
+            self.refuse("input.source.allow", format!("{entry:?}"), "an address or a network", remedy);
         }
     }
 

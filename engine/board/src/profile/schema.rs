@@ -580,6 +580,20 @@ pub enum Source {
         /// The model of the shots, as for the sampler.
         model: String,
     },
+    /// The protocol of CUDA-Q's decoding server, over UDP. Each stream is a decoder.
+    Cudaq {
+        /// Address and port to listen on: `127.0.0.1:7000`. With port 0 each decoder has a port of
+        /// its own, which the system chooses. An address other than loopback needs `allow`.
+        address: String,
+        /// Addresses or networks whose calls are accepted, at most 64; empty: this machine's.
+        allow: Vec<String>,
+        /// CUDA-Q's configuration of the decoders, a path that ends in `.yaml` or `.yml`. Or a
+        /// model, as for the sampler: then decoders have the numbers of the streams, and measurements
+        /// are detection events, or what `m2d` maps to them.
+        config: String,
+        /// Most bytes of a datagram, 57..=65507; CUDA-Q's ends have 256.
+        slot_size: u32,
+    },
     /// Datagrams through a socket in the file system, of this user only.
     Unix {
         /// Its path.
@@ -605,6 +619,7 @@ impl Source {
         match self {
             Self::Sampler { model, .. }
             | Self::Udp { model, .. }
+            | Self::Cudaq { config: model, .. }
             | Self::Unix { model, .. }
             | Self::Shm { model, .. } => model,
         }
@@ -615,6 +630,7 @@ impl Source {
         match self {
             Self::Sampler { model, .. }
             | Self::Udp { model, .. }
+            | Self::Cudaq { config: model, .. }
             | Self::Unix { model, .. }
             | Self::Shm { model, .. } => model,
         }

@@ -302,6 +302,7 @@ fn a_live_source_is_an_address_a_path_or_a_name() {
     let with = |source: &str| findings_with(sampler, source);
     for sound in [
         r#"Udp(address: "127.0.0.1:7000", allow: ["10.0.0.0/8", "::1"], model: "surface_d5")"#,
+        r#"Cudaq(address: "127.0.0.1:0", allow: [], config: "decoders.yaml", slot_size: 256)"#,
         r#"Unix(path: "/run/shots", model: "surface_d5")"#,
         r#"Shm(name: "fpga-0", group: Some("lab"), model: "surface_d5")"#,
     ] {
@@ -311,6 +312,10 @@ fn a_live_source_is_an_address_a_path_or_a_name() {
     for (odd, field) in [
         (r#"Udp(address: "host:7000", allow: [], model: "m")"#, "input.source.address"),
         (r#"Udp(address: "127.0.0.1:7000", allow: ["10.0.0.0/40"], model: "m")"#, "input.source.allow"),
+        (r#"Cudaq(address: "7000", allow: [], config: "d.yaml", slot_size: 256)"#, "input.source.address"),
+        (r#"Cudaq(address: "127.0.0.1:0", allow: ["x"], config: "d.yaml", slot_size: 256)"#, "input.source.allow"),
+        (r#"Cudaq(address: "127.0.0.1:0", allow: [], config: "d.yaml", slot_size: 56)"#, "input.source.slot_size"),
+        (r#"Cudaq(address: "127.0.0.1:0", allow: [], config: "", slot_size: 256)"#, "input.source.config"),
         (r#"Unix(path: "", model: "m")"#, "input.source.path"),
         (r#"Shm(name: "../x", group: None, model: "m")"#, "input.source.name"),
         (r#"Shm(name: "x", group: Some(""), model: "m")"#, "input.source.group"),

@@ -74,6 +74,8 @@ pub struct Measurements {
     flipped_detectors: Vec<u64>,
     flipped_observables: Vec<u64>,
     truth_known: bool,
+    /// For each word of detectors: how many outcomes from the first on determine all words up to it.
+    needed: Vec<u32>,
 }
 
 /// One line.
@@ -151,7 +153,31 @@ impl Measurements {
             terms.extend(outputs);
             starts.push(u32::try_from(terms.len()).unwrap_or(u32::MAX));
         }
-        Measurements { count, encoding, starts, terms, detectors, flipped_detectors, flipped_observables, truth_known }
+        let mut needed: Vec<u32> = vec![0; super::words(detectors)];
+        for parity in parities[..detectors as usize].iter().flatten() {
+            let of_word = &mut needed[parity.output as usize / 64];
+            *of_word = parity.outcomes.last().map_or(0, |last| last + 1).max(*of_word);
+        }
+        for word in 1..needed.len() {
+            needed[word] = needed[word].max(needed[word - 1]);
+        }
+        Measurements {
+            count,
+            encoding,
+            starts,
+            terms,
+            detectors,
+            flipped_detectors,
+            flipped_observables,
+            truth_known,
+            needed,
+        }
+    }
+
+    /// Leading words of detectors that the first `outcomes` outcomes determine.
+    #[must_use]
+    pub fn words_known(&self, outcomes: u32) -> usize {
+        self.needed.partition_point(|needed| *needed <= outcomes)
     }
 
     /// Number of measurement outcomes in a shot.
@@ -313,6 +339,19 @@ mod tests {
                 assert_eq!(changed, is_in, "outcome {outcome}, line {output}");
             }
         }
+    }
+
+    #[test]
+    fn a_word_of_detectors_is_known_once_all_outcomes_up_to_it_are() {
+        // 130 detectors: the first word needs outcome 70, the second one no more, the third outcome 199.
+        let of = |detector: u32| match detector {
+            5 => 70,
+            129 => 199,
+            _ => 0,
+        };
+        let lines: String = (0..130).map(|detector| format!("D{detector} {}\n", of(detector))).collect();
+        let map = Measurements::parse(&format!("measurements 200\n{lines}"), 130, 0).unwrap();
+        assert_eq!([0, 70, 71, 199, 200].map(|outcomes| map.words_known(outcomes)), [0, 0, 2, 2, 3]);
     }
 
     #[test]

@@ -74,6 +74,7 @@ fn text_and_packets_of_any_content_are_refused_in_words_or_mean_what_they_say() 
     drawn(&seeds("input_profile"), 5_000, texts::any_profile);
     drawn(&seeds("input_graph"), 20_000, texts::any_graph);
     drawn(&seeds("input_datagrams"), 50_000, texts::any_datagrams);
+    drawn(&seeds("input_calls"), 50_000, texts::any_calls);
     drawn(&seeds("input_line"), 50_000, texts::any_line);
     drawn(&seeds("input_reply"), 50_000, texts::any_reply);
 }

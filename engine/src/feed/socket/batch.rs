@@ -2,38 +2,34 @@
 //! one, which costs less.
 //!
 //! Owns the buffers and the structures that point at them; made once, never moved. Runs on the
-//! feed's thread. Bounds: [`BATCH`] datagrams of [`DATAGRAM_BYTES_MAX`]. Never waits: the socket is
+//! feed's thread. Bounds: [`BATCH`] datagrams of the length it was made for. Never waits: the socket is
 //! non-blocking, and every call also sets the flag.
 
-use super::super::packet::DATAGRAM_BYTES_MAX;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Datagrams of one call.
-pub(super) const BATCH: usize = 32;
-/// Bytes kept of a datagram: one more than the longest valid one, so that a longer one is
-/// recognised.
-const KEPT_BYTES: usize = DATAGRAM_BYTES_MAX + 1;
+pub(in crate::feed) const BATCH: usize = 32;
 
 /// Room for a socket address.
 const NAME_BYTES: libc::socklen_t = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
 
 /// A socket address as the system writes it.
 #[derive(Clone, Copy)]
-pub(super) struct Address {
+pub(in crate::feed) struct Address {
     storage: libc::sockaddr_storage,
     bytes: libc::socklen_t,
 }
 
 impl Address {
     /// An unspecified address.
-    pub(super) const fn none() -> Address {
+    pub(in crate::feed) const fn none() -> Address {
         // SAFETY: all zeros is a value of this plain C structure: family 0, unspecified.
         Address { storage: unsafe { std::mem::zeroed() }, bytes: 0 }
     }
 
     /// Its bytes, as far as the system filled them in.
-    pub(super) fn as_bytes(&self) -> &[u8] {
+    pub(in crate::feed) fn as_bytes(&self) -> &[u8] {
         let bytes = self.bytes.min(NAME_BYTES) as usize;
         // SAFETY: the first `bytes` of a structure that was zeroed before the system wrote into it.
         unsafe { std::slice::from_raw_parts((&raw const self.storage).cast(), bytes) }
@@ -41,8 +37,12 @@ impl Address {
 }
 
 /// Buffers of a batch.
-pub(super) struct Batch {
-    buffers: Box<[[u8; KEPT_BYTES]; BATCH]>,
+pub(in crate::feed) struct Batch {
+    /// A buffer for each datagram, one after another.
+    buffers: Box<[u8]>,
+    /// Bytes kept of a datagram: one more than the longest valid one, so that a longer one is
+    /// recognised.
+    kept_bytes: usize,
     names: Box<[Address; BATCH]>,
     vectors: Box<[libc::iovec; BATCH]>,
     messages: Box<[libc::mmsghdr; BATCH]>,
@@ -55,13 +55,14 @@ pub(super) struct Batch {
 unsafe impl Send for Batch {}
 
 impl Batch {
-    pub(super) fn new() -> Batch {
-        let buffers: Box<[[u8; KEPT_BYTES]; BATCH]> =
-            vec![[0; KEPT_BYTES]; BATCH].into_boxed_slice().try_into().unwrap_or_else(|_| unreachable!());
+    /// A batch of datagrams whose longest valid one has `bytes` bytes.
+    pub(in crate::feed) fn new(bytes: usize) -> Batch {
+        let kept_bytes = bytes + 1;
         // SAFETY: all zeros are values of these plain C structures: null pointers and no lengths.
         let (vectors, messages) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
         Batch {
-            buffers,
+            buffers: vec![0; kept_bytes * BATCH].into(),
+            kept_bytes,
             names: Box::new([Address::none(); BATCH]),
             vectors: Box::new(vectors),
             messages: Box::new(messages),
@@ -70,7 +71,9 @@ impl Batch {
     }
 
     fn point(&mut self, place: usize, bytes: usize, name: libc::socklen_t) {
-        self.vectors[place] = libc::iovec { iov_base: self.buffers[place].as_mut_ptr().cast(), iov_len: bytes };
+        let buffer = &mut self.buffers[place * self.kept_bytes..][..self.kept_bytes];
+        assert!(bytes <= buffer.len(), "a datagram fits its buffer");
+        self.vectors[place] = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: bytes };
         let header = &mut self.messages[place].msg_hdr;
         header.msg_name = (&raw mut self.names[place].storage).cast();
         header.msg_namelen = name;
@@ -79,17 +82,17 @@ impl Batch {
     }
 
     /// Receives at most `limit` datagrams and at most a batch; 0: none arrived.
-    pub(super) fn receive(&mut self, socket: BorrowedFd<'_>, limit: usize) -> io::Result<usize> {
+    pub(in crate::feed) fn receive(&mut self, socket: BorrowedFd<'_>, limit: usize) -> io::Result<usize> {
         if limit == 1 { self.receive_one(socket) } else { self.receive_many(socket, limit.min(BATCH)) }
     }
 
     fn receive_one(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
-        let (buffer, name) = (&mut self.buffers[0], &mut self.names[0]);
+        let (buffer, name) = (&mut self.buffers[..self.kept_bytes], &mut self.names[0]);
         name.bytes = NAME_BYTES;
         // SAFETY: buffer and name have the stated lengths and are borrowed for the call.
         let bytes = unsafe {
             let (to, from) = (buffer.as_mut_ptr().cast(), (&raw mut name.storage).cast());
-            libc::recvfrom(socket.as_raw_fd(), to, KEPT_BYTES, libc::MSG_DONTWAIT, from, &raw mut name.bytes)
+            libc::recvfrom(socket.as_raw_fd(), to, buffer.len(), libc::MSG_DONTWAIT, from, &raw mut name.bytes)
         };
         self.messages[0].msg_len = u32::try_from(bytes).unwrap_or(0);
         // An empty datagram is one too.
@@ -97,7 +100,7 @@ impl Batch {
     }
 
     fn receive_many(&mut self, socket: BorrowedFd<'_>, limit: usize) -> io::Result<usize> {
-        (0..self.used).for_each(|place| self.point(place, KEPT_BYTES, NAME_BYTES));
+        (0..self.used).for_each(|place| self.point(place, self.kept_bytes, NAME_BYTES));
         // SAFETY: `messages` begin with `limit` headers whose pointers lead to buffers and names of
         // their stated lengths, all of which live as long as `self`, which is borrowed for the call.
         let taken = unsafe {
@@ -115,18 +118,18 @@ impl Batch {
     }
 
     /// The datagram at `place` of the last batch, and its sender.
-    pub(super) fn datagram(&self, place: usize) -> (&[u8], &Address) {
-        let bytes = (self.messages[place].msg_len as usize).min(KEPT_BYTES);
-        (&self.buffers[place][..bytes], &self.names[place])
+    pub(in crate::feed) fn datagram(&self, place: usize) -> (&[u8], &Address) {
+        let bytes = (self.messages[place].msg_len as usize).min(self.kept_bytes);
+        (&self.buffers[place * self.kept_bytes..][..bytes], &self.names[place])
     }
 
     /// Buffer of the datagram that [`Batch::send`] will send at `place`.
-    pub(super) fn room(&mut self, place: usize) -> &mut [u8] {
-        &mut self.buffers[place][..DATAGRAM_BYTES_MAX]
+    pub(in crate::feed) fn room(&mut self, place: usize) -> &mut [u8] {
+        &mut self.buffers[place * self.kept_bytes..][..self.kept_bytes - 1]
     }
 
     /// Addresses the first `bytes` of the buffer at `place` to `to`.
-    pub(super) fn address(&mut self, place: usize, bytes: usize, to: &Address) {
+    pub(in crate::feed) fn address(&mut self, place: usize, bytes: usize, to: &Address) {
         self.names[place] = *to;
         self.point(place, bytes, to.bytes);
     }
@@ -135,7 +138,7 @@ impl Batch {
     ///
     /// # Errors
     /// Why the first of them was not sent.
-    pub(super) fn send(&mut self, socket: BorrowedFd<'_>, from: usize, to: usize) -> io::Result<usize> {
+    pub(in crate::feed) fn send(&mut self, socket: BorrowedFd<'_>, from: usize, to: usize) -> io::Result<usize> {
         let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
         if to - from == 1 {
             let (vector, name) = (&self.vectors[from], &self.names[from]);
@@ -169,13 +172,13 @@ fn settled(count: libc::c_int) -> io::Result<usize> {
 }
 
 /// Datagrams that the socket has dropped for lack of room since it was opened, if the system says so.
-pub(super) fn dropped(socket: BorrowedFd<'_>) -> Option<u32> {
+pub(in crate::feed) fn dropped(socket: BorrowedFd<'_>) -> Option<u32> {
     let counts: [u32; libc::SK_MEMINFO_DROPS as usize + 1] = option(socket, libc::SO_MEMINFO)?;
     Some(counts[libc::SK_MEMINFO_DROPS as usize])
 }
 
 /// Requests buffers of `buffer_bytes`; returns the actual size of the one for arrivals.
-pub(super) fn prepare(socket: BorrowedFd<'_>, buffer_bytes: i32) -> u64 {
+pub(in crate::feed) fn prepare(socket: BorrowedFd<'_>, buffer_bytes: i32) -> u64 {
     set(socket, libc::SO_RCVBUF, buffer_bytes);
     set(socket, libc::SO_SNDBUF, buffer_bytes);
     let [found] = option(socket, libc::SO_RCVBUF).unwrap_or([0]);
@@ -217,7 +220,7 @@ mod tests {
         // Long ones first: a later, shorter one must not keep their length. Empty ones count.
         let sent: Vec<Vec<u8>> = (0..100u8).map(|n| vec![n; usize::from(100 - n) % 60]).collect();
         sent.iter().for_each(|bytes| assert_eq!(there.send_to(bytes, to).unwrap(), bytes.len()));
-        let (mut batch, mut found) = (Batch::new(), Vec::new());
+        let (mut batch, mut found) = (Batch::new(1_000), Vec::new());
         for limit in [1, BATCH, 1, 3, 1, 1, BATCH, BATCH, 1, BATCH] {
             for place in 0..batch.receive(here.as_fd(), limit).unwrap() {
                 let (bytes, from) = batch.datagram(place);
@@ -236,7 +239,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let here = UnixDatagram::bind(path("here")).unwrap();
-        let mut batch = Batch::new();
+        let mut batch = Batch::new(1_000);
         for limit in [1, BATCH, BATCH, 1] {
             for name in ["a", "a-longer-name"] {
                 let there = UnixDatagram::bind(path(name)).unwrap();
@@ -254,7 +257,7 @@ mod tests {
         let [here, there] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
         assert!(prepare(here.as_fd(), 1) > 0);
         (0..1_000).for_each(|_| assert_eq!(there.send_to(&[7; 900], here.local_addr().unwrap()).unwrap(), 900));
-        let (mut batch, mut found) = (Batch::new(), 0);
+        let (mut batch, mut found) = (Batch::new(1_000), 0);
         while let Some(taken) = Some(batch.receive(here.as_fd(), BATCH).unwrap()).filter(|taken| *taken > 0) {
             found += taken as u32;
         }

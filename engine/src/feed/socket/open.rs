@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 
 /// An open socket, and the path to remove when it closes.
 #[derive(Debug)]
-pub(super) struct Listening {
-    pub(super) socket: OwnedFd,
+pub(in crate::feed) struct Listening {
+    pub(in crate::feed) socket: OwnedFd,
     /// Its actual address: a port of 0 is replaced by the assigned port.
-    pub(super) name: String,
+    pub(in crate::feed) name: String,
     path: Option<PathBuf>,
 }
 
@@ -33,10 +33,10 @@ impl Drop for Listening {
 /// # Errors
 /// [`OpenError`]: the address is in use, not permitted, or reachable by others without a list of
 /// senders.
-pub(super) fn listen(place: &SourceAddress) -> Result<Listening, OpenError> {
+pub(in crate::feed) fn listen(place: &SourceAddress) -> Result<Listening, OpenError> {
     let said = |found: String, expected, remedy| OpenError { place: place.to_string(), found, expected, remedy };
     match place {
-        SourceAddress::Udp { at, allow } => {
+        SourceAddress::Udp { at, allow } | SourceAddress::Cudaq { at, allow, .. } => {
             if !at.ip().is_loopback() && allow.is_empty() {
                 let expected = "a loopback address, or senders to allow";
                 let remedy = "name them with --allow or in the profile's input.source";
@@ -49,7 +49,7 @@ pub(super) fn listen(place: &SourceAddress) -> Result<Listening, OpenError> {
             let (at, socket) = opened.map_err(|error| {
                 said(error.to_string(), "a free port of this machine", "see ss -ulp for its owner, or name another")
             })?;
-            Ok(Listening { socket, name: format!("udp:{at}"), path: None })
+            Ok(Listening { socket, name: place.at(at).to_string(), path: None })
         }
         SourceAddress::Unix(path) => {
             let socket = open_unix(path).map_err(|error| {

@@ -6,45 +6,51 @@
 //! row by now.
 
 use super::batch::Address;
+use crate::board::layout::PEERS_SHOWN;
+use crate::board::{self, PeerRow, SourceBlock};
+use crate::feed::address::Network;
 use crate::units::Ticks;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Most senders known at once.
-pub(super) const PEERS_MAX: usize = 64;
+pub(in crate::feed) const PEERS_MAX: usize = 64;
 
 /// One sender.
-pub(super) struct Peer {
-    pub(super) address: Address,
-    pub(super) generation: u32,
+pub(in crate::feed) struct Peer {
+    pub(in crate::feed) address: Address,
+    pub(in crate::feed) generation: u32,
     /// The sender's session; another session begins another generation.
-    pub(super) session: u64,
+    pub(in crate::feed) session: u64,
     /// Its address is not on the board yet.
-    pub(super) is_new: bool,
-    pub(super) last: Ticks,
-    pub(super) shots: u64,
-    pub(super) answers: u64,
-    pub(super) dropped: u64,
+    pub(in crate::feed) is_new: bool,
+    pub(in crate::feed) last: Ticks,
+    pub(in crate::feed) shots: u64,
+    pub(in crate::feed) answers: u64,
+    pub(in crate::feed) dropped: u64,
     /// It did not take answers in time; until it takes one, each answer is tried once.
-    pub(super) is_stuck: bool,
+    pub(in crate::feed) is_stuck: bool,
 }
 
 /// The rows of all senders.
-pub(super) struct Peers {
+pub(in crate::feed) struct Peers {
     rows: Vec<Peer>,
     recent: usize,
 }
 
 impl Peers {
-    pub(super) fn new() -> Peers {
+    pub(in crate::feed) fn new() -> Peers {
         Peers { rows: Vec::with_capacity(PEERS_MAX), recent: 0 }
-    }
-
-    pub(super) fn rows(&mut self) -> &mut [Peer] {
-        &mut self.rows
     }
 
     /// The row of `address`, as a word for its answers. A new sender takes a free row, or one
     /// silent since `silent_since`.
-    pub(super) fn find(&mut self, address: &Address, session: u64, now: Ticks, silent_since: Ticks) -> Option<u64> {
+    pub(in crate::feed) fn find(
+        &mut self,
+        address: &Address,
+        session: u64,
+        now: Ticks,
+        silent_since: Ticks,
+    ) -> Option<u64> {
         let is_it = |peer: &Peer| peer.address.as_bytes() == address.as_bytes();
         if !self.rows.get(self.recent).is_some_and(is_it) {
             self.recent = match self.rows.iter().position(is_it) {
@@ -85,8 +91,77 @@ impl Peers {
     }
 
     /// The row that `word` names, if it still belongs to that sender.
-    pub(super) fn of_word(&mut self, word: u64) -> Option<&mut Peer> {
+    pub(in crate::feed) fn of_word(&mut self, word: u64) -> Option<&mut Peer> {
         let peer = self.rows.get_mut((word & 0xffff_ffff) as usize)?;
         (u64::from(peer.generation) == word >> 32).then_some(peer)
+    }
+
+    /// Publishes the first senders.
+    pub(in crate::feed) fn publish(&mut self, block: &SourceBlock) {
+        board::set(&block.peers_count, self.rows.len() as u64);
+        for (row, peer) in block.peers.iter().zip(&mut self.rows).take(PEERS_SHOWN) {
+            if std::mem::take(&mut peer.is_new) {
+                write_address(row, &peer.address);
+            }
+            board::set(&row.seen, peer.last.0);
+            board::set(&row.shots, peer.shots);
+            board::set(&row.answers, peer.answers);
+            board::set(&row.dropped, peer.dropped);
+        }
+    }
+}
+
+/// Number of the row that `word` names, below [`PEERS_MAX`].
+pub(in crate::feed) fn row(word: u64) -> usize {
+    (word & 0xffff_ffff) as usize % PEERS_MAX
+}
+
+fn half(bytes: &[u8], at: usize) -> u16 {
+    u16::from(bytes[at]) << 8 | u16::from(bytes[at + 1])
+}
+
+/// Address and port of a socket address; `None` for a path.
+pub(in crate::feed) fn internet(address: &Address) -> Option<(IpAddr, u16)> {
+    let bytes = address.as_bytes();
+    let family = i32::from(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?));
+    match family {
+        libc::AF_INET => {
+            let octets: [u8; 4] = bytes.get(4..8)?.try_into().ok()?;
+            Some((IpAddr::V4(Ipv4Addr::from(octets)), half(bytes, 2)))
+        }
+        libc::AF_INET6 => {
+            let octets: [u8; 16] = bytes.get(8..24)?.try_into().ok()?;
+            Some((IpAddr::V6(Ipv6Addr::from(octets)), half(bytes, 2)))
+        }
+        _ => None,
+    }
+}
+
+/// The file system guards paths; a list guards addresses, or they must belong to this machine.
+pub(in crate::feed) fn is_allowed(allow: &[Network], address: &Address) -> bool {
+    let Some((ip, _)) = internet(address) else { return true };
+    if allow.is_empty() { ip.to_canonical().is_loopback() } else { allow.iter().any(|network| network.contains(ip)) }
+}
+
+/// Writes numbers: no text is formatted here.
+fn write_address(row: &PeerRow, address: &Address) {
+    match internet(address) {
+        Some((ip, port)) => {
+            let bits = match ip {
+                IpAddr::V4(ip) => u128::from(ip.to_bits()),
+                IpAddr::V6(ip) => ip.to_bits(),
+            };
+            board::set(&row.address[0], (bits >> 64) as u64);
+            board::set(&row.address[1], bits as u64);
+            board::set(&row.port, u64::from(port));
+            board::set(&row.family, if ip.is_ipv4() { 4 } else { 6 });
+        }
+        None => {
+            let path = address.as_bytes().get(2..).unwrap_or_default();
+            let path = path.strip_prefix(&[0]).unwrap_or(path);
+            let end = path.iter().position(|byte| *byte == 0).unwrap_or(path.len());
+            row.path.write(std::str::from_utf8(&path[..end]).unwrap_or("?"));
+            board::set(&row.family, 1);
+        }
     }
 }

@@ -26,8 +26,9 @@ pub struct RunArgs {
     /// Shots to decode, detection events only; - reads standard input and drains at its end
     #[arg(long, value_name = "F")]
     pub shots: Option<PathBuf>,
-    /// Take live shots from other processes: udp:ADDRESS:PORT, unix:PATH or shm:NAME
-    #[arg(long, value_name = "udp:A|unix:P|shm:N", conflicts_with_all = ["shots", "observables", "rate"], value_parser = LivePlace::parse)]
+    /// Take live shots from other processes: udp:ADDRESS:PORT, unix:PATH, shm:NAME, or cudaq:ADDRESS:PORT for clients
+    /// of CUDA-Q's decoding server (with port 0, each decoder has a port of its own)
+    #[arg(long, value_name = "udp:A|cudaq:A|unix:P|shm:N", conflicts_with_all = ["shots", "observables", "rate"], value_parser = LivePlace::parse)]
     pub input: Option<LivePlace>,
     /// Addresses or networks of senders to accept [default: this machine's]
     #[arg(long, value_name = "NET,NET", value_delimiter = ',', requires = "input")]
@@ -42,6 +43,17 @@ pub struct RunArgs {
     /// Map from soft bytes to the errors that they are about, where shots may have soft bytes
     #[arg(long, value_name = "F")]
     pub soft_map: Option<PathBuf>,
+    /// CUDA-Q's configuration of decoders, YAML: gives model, map and streams, takes calls from CUDA-Q's clients, and
+    /// simulates no device latency [default input: cudaq:127.0.0.1:0]
+    #[arg(long, value_name = "F", conflicts_with_all = ["dem", "m2d", "streams"])]
+    pub cudaq_config: Option<PathBuf>,
+    /// Bytes of a datagram of CUDA-Q's clients [default: 256]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub cudaq_slot_size: Option<u32>,
+    /// Print the decoders' ports as the first line of standard output once they take calls, and their counters at the
+    /// end, as CUDA-Q's decoding server does; no console
+    #[arg(long)]
+    pub ready_line: bool,
     /// True observables of the shots, to compare the answers with
     #[arg(long, value_name = "F")]
     pub observables: Option<PathBuf>,

@@ -40,6 +40,8 @@ pub(super) fn request(
     let from = spec.from.as_str();
     let model = profile.input.source.model().to_owned();
     (args.shots, args.soft, args.input, args.rate) = (None, None, None, None);
+    // The configuration belongs to the input that ends.
+    (args.cudaq_config, args.ready_line) = (None, false);
     args.observables = spec.observables.as_ref().map(PathBuf::from);
     args.dem = spec.dem.as_ref().map(PathBuf::from).or(args.dem);
     if let Some(format) = &spec.format {
@@ -57,7 +59,7 @@ pub(super) fn request(
             return Err(Refusal::unusable(about, "a live source", "shots from a file", remedy));
         }
         Ok(place) => args.input = Some(place),
-        Err(said) if ["udp:", "unix:", "shm:"].iter().any(|kind| from.starts_with(kind)) => {
+        Err(said) if ["udp:", "cudaq:", "unix:", "shm:"].iter().any(|kind| from.starts_with(kind)) => {
             return Err(Refusal::Content { about: format!("input {from}"), said });
         }
         Err(_) if from == "-" => {
@@ -75,7 +77,10 @@ pub(super) fn request(
 /// Whether two live sources use the same address, so that only one can be open.
 pub(super) fn is_same(one: &LivePlace, other: &LivePlace) -> bool {
     match (one, other) {
-        (LivePlace::Udp { at: one, .. }, LivePlace::Udp { at: other, .. }) => one == other,
+        (
+            LivePlace::Udp { at: one, .. } | LivePlace::Cudaq { at: one, .. },
+            LivePlace::Udp { at: other, .. } | LivePlace::Cudaq { at: other, .. },
+        ) => one == other,
         (LivePlace::Unix(one), LivePlace::Unix(other)) => absolute(one).ok() == absolute(other).ok(),
         (LivePlace::Shm { name: one, .. }, LivePlace::Shm { name: other, .. }) => one == other,
         _ => false,

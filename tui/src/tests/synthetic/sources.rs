@@ -52,6 +52,8 @@ pub(super) fn sources(tenths: u64, trouble: SyntheticFaults) -> Vec<SourceView> 
         kernel_drops: 17,
         errors: 0,
         lane_waits: 5,
+        unrecorded: 0,
+        decoding_max: 0,
         peers_count: 1,
         peers: vec![peer],
         client: None,

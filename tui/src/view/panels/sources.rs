@@ -1,6 +1,8 @@
 //! Sources: who sends, how fast, and what is missing? One source's state, then its streams, then
 //! its senders.
 
+mod decoders;
+
 use super::{rows_of, scrolled};
 use crate::keymap::{Action, Scope};
 use crate::model::derived::SourceRates;
@@ -38,7 +40,11 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     // The streams get the rows that the senders leave.
     let below = if source.kind == SourceKind::Shm { 0 } else { peers.min(PEER_ROWS).min(room / 2) };
     let height = pen.height();
-    streams(model, source, rates, &mut pen.rows(y, height - below));
+    let table = &mut pen.rows(y, height - below);
+    match source.kind {
+        SourceKind::Cudaq => decoders::draw(model, source, rates.map(|rates| rates.streams.as_slice()), table),
+        SourceKind::Udp | SourceKind::Unix | SourceKind::Shm => streams(model, source, rates, table),
+    }
     senders(source, rates, &mut pen.rows(height - below, height));
 }
 
@@ -94,9 +100,20 @@ fn advice(source: &SourceView) -> String {
     match (source.state, source.kind) {
         (SourceState::Waiting, _) => "Warming up: shots sent now wait for Live.".to_owned(),
         (SourceState::Closed, _) => "The engine accepts no more shots: it drains, or has reached its count.".to_owned(),
+        (SourceState::Unused, SourceKind::Cudaq) => {
+            "No client yet. Point CUDA-Q's client here: udp-host and udp-port, or udp-port.ID for each decoder."
+                .to_owned()
+        }
         (SourceState::Unused, _) => format!("No sender yet. Try: pinwheel send FILE {}", source.name),
         (SourceState::Silent, SourceKind::Shm) => {
             "Silent: check that the client runs and updates its heartbeat. A restarted client gets the ring.".to_owned()
+        }
+        (SourceState::Flowing | SourceState::Silent, SourceKind::Cudaq) if decoders::failed(source).is_some() => {
+            let number = decoders::failed(source).unwrap_or(0);
+            format!("Decoder {number} has failed: INTERNAL_ERROR until its client calls reset_decoder.")
+        }
+        (SourceState::Silent, SourceKind::Cudaq) => {
+            format!("Silent: does a client still run? Test: pinwheel send FILE {} --cudaq-config F", source.name)
         }
         (SourceState::Silent, _) => {
             format!("Silent: does a sender still run? Test: pinwheel send FILE {}", source.name)
@@ -108,6 +125,7 @@ fn advice(source: &SourceView) -> String {
         (SourceState::Flowing, _) if source.foreign > 0 => {
             "A sender without permission sends here: allow its network with --allow, or stop it.".to_owned()
         }
+        (SourceState::Flowing, SourceKind::Cudaq) => "Each datagram gets one reply; strays get none.".to_owned(),
         (SourceState::Flowing, _) => {
             "Missing numbers were skipped by their sender, or lost on the way here.".to_owned()
         }
@@ -185,16 +203,17 @@ fn senders(source: &SourceView, rates: Option<&SourceRates>, pen: &mut Pen<'_>) 
         pen.put(1, 1, "none yet", Tone::Dim);
     }
     for ((y, peer), at) in (1..pen.height()).zip(&source.peers).zip(0..) {
-        sender(peer, rates.and_then(|rates| rates.peers.get(at).copied()), pen, y);
+        sender(source.kind, peer, rates.and_then(|rates| rates.peers.get(at).copied()), pen, y);
     }
 }
 
-fn sender(peer: &SourcePeer, per_s: Option<f64>, pen: &mut Pen<'_>, y: u16) {
+fn sender(kind: SourceKind, peer: &SourcePeer, per_s: Option<f64>, pen: &mut Pen<'_>, y: u16) {
     pen.put(1, y, &peer.address, Tone::Accent);
     let text = format!(
-        "{}  {} shots  {} answers  last {} ago",
+        "{}  {} {}  {} answers  last {} ago",
         rate(per_s),
         count(peer.shots),
+        if kind == SourceKind::Cudaq { "calls" } else { "shots" },
         count(peer.answers),
         time(peer.silent_ns)
     );

@@ -12,7 +12,7 @@ use crate::board::snapshot::SourceState;
 use crate::board::snapshot::arbiter::{LeaseView, PortView, TransferView, TransitionView};
 use crate::board::snapshot::control::{ActionView, HeldFeedView, RevertView};
 use crate::board::snapshot::moves::{MoveFailure, MoveView};
-use crate::board::snapshot::sources::SourceClient;
+use crate::board::snapshot::sources::{SourceClient, SourceDecoder};
 use crate::board::text::Text;
 use crate::profile::DecoderKind;
 use crate::roles::{RecorderState, SiloState};
@@ -400,6 +400,11 @@ blocks! {
         client_seen: AtomicU64,
         /// Tick of the last part of a shot.
         received_ticks: AtomicU64,
+        /// CUDA-Q: volumes that are missing from the run's file of measurements, because the disk did
+        /// not keep up or refused, or the file was full.
+        unrecorded: AtomicU64 => unrecorded,
+        /// CUDA-Q: most decoders that computed at the same time.
+        decoding_max: AtomicU64 => decoding_max,
         /// Known senders, also those not listed in `peers`.
         peers_count: AtomicU64 => peers_count,
         /// The first known senders.
@@ -432,7 +437,7 @@ blocks! {
         path: Text<12>,
         /// Tick of its last datagram.
         seen: AtomicU64,
-        /// Shots taken from it.
+        /// Shots taken from it; CUDA-Q: calls.
         shots: AtomicU64 => shots,
         /// Answers sent to it.
         answers: AtomicU64 => answers,
@@ -471,7 +476,32 @@ blocks! {
         stale: AtomicU64 => stale,
         /// Times that a new session replaced the previous one.
         restarts: AtomicU64 => restarts,
+        /// CUDA-Q: code of a [`DecoderState`](crate::streams::DecoderState); 0: the stream is no
+        /// decoder of that protocol.
+        decoder_state: AtomicU64,
+        /// CUDA-Q: the decoder's number, in two's complement.
+        decoder: AtomicU64,
+        /// CUDA-Q: the decoder's port.
+        port: AtomicU64,
+        /// CUDA-Q: calls of enqueue_syndromes.
+        enqueues: AtomicU64,
+        /// CUDA-Q: calls of get_corrections.
+        gets: AtomicU64,
+        /// CUDA-Q: calls of reset_decoder.
+        resets: AtomicU64,
+        /// CUDA-Q: replies with status OK.
+        replies_ok: AtomicU64,
+        /// CUDA-Q: replies with status BAD_REQUEST.
+        replies_bad_request: AtomicU64,
+        /// CUDA-Q: replies with status INTERNAL_ERROR.
+        replies_internal_error: AtomicU64,
+        /// CUDA-Q: replies with status NOT_READY.
+        replies_not_ready: AtomicU64,
+        /// CUDA-Q: row of the last caller among the senders, plus 1; 0: none.
+        caller: AtomicU64,
     } + {
+        /// CUDA-Q: the decoder.
+        decoder: Option<SourceDecoder> = block.decoder(),
         /// Number of the stream.
         id: u32 = id,
         /// Shots of the stream that were accepted.

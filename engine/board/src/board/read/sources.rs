@@ -1,9 +1,10 @@
 //! Computed fields of live sources' views.
 
 use crate::board::get;
-use crate::board::layout::{PeerRow, SourceBlock};
-use crate::board::reading::{Now, if_any};
-use crate::board::snapshot::{SourceClient, SourceState};
+use crate::board::layout::{PeerRow, SourceBlock, StreamSourceBlock};
+use crate::board::reading::{Now, if_any, one_less};
+use crate::board::snapshot::{SourceClient, SourceDecoder, SourceState};
+use crate::streams::DecoderState;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Time without a part, or without a heartbeat of the client, after which a source is silent.
@@ -28,6 +29,24 @@ impl SourceBlock {
             (1, _) => SourceState::Silent,
             _ => SourceState::Closed,
         }
+    }
+}
+
+impl StreamSourceBlock {
+    pub(in crate::board) fn decoder(&self) -> Option<SourceDecoder> {
+        Some(SourceDecoder {
+            state: DecoderState::from_code(get(&self.decoder_state))?,
+            number: get(&self.decoder).cast_signed(),
+            port: get(&self.port) as u16,
+            enqueues: get(&self.enqueues),
+            gets: get(&self.gets),
+            resets: get(&self.resets),
+            ok: get(&self.replies_ok),
+            bad_request: get(&self.replies_bad_request),
+            internal_error: get(&self.replies_internal_error),
+            not_ready: get(&self.replies_not_ready),
+            caller: one_less(&self.caller),
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Live sources in a snapshot.
 
+use crate::streams::DecoderState;
 use serde::Serialize;
 
 /// Activity of a source.
@@ -27,4 +28,31 @@ pub struct SourceClient {
     pub heartbeat_age_ns: u64,
     /// Clients attached since the start.
     pub attached: u64,
+}
+
+/// A decoder as the clients of CUDA-Q's protocol see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SourceDecoder {
+    /// Its number there.
+    pub number: i64,
+    /// Its port.
+    pub port: u16,
+    /// Its state.
+    pub state: DecoderState,
+    /// Calls of enqueue_syndromes.
+    pub enqueues: u64,
+    /// Calls of get_corrections.
+    pub gets: u64,
+    /// Calls of reset_decoder.
+    pub resets: u64,
+    /// Replies with status OK.
+    pub ok: u64,
+    /// Replies with status BAD_REQUEST.
+    pub bad_request: u64,
+    /// Replies with status INTERNAL_ERROR.
+    pub internal_error: u64,
+    /// Replies with status NOT_READY.
+    pub not_ready: u64,
+    /// The last caller, by its place among the senders.
+    pub caller: Option<u32>,
 }

@@ -1,0 +1,156 @@
+//! A client that speaks the protocol of CUDA-Q's decoding server.
+//!
+//! Owns one socket. A shot is an `enqueue_syndromes` for each part and a `get_corrections` that
+//! clears; decoders are streams. The protocol has no welcome: the client is told what the decoders
+//! are, and takes a reply to its first `reset_decoder` for one. Never blocks. Bounds:
+//! [`CALLS_MAX`] calls on their way.
+
+use super::{Client, RECEIVED_MAX, Received, Socket, is_passing, pack, received_bits, sent};
+use crate::feed::cudaq::frame::{self, Call};
+use crate::feed::packet::{Encoding, Welcome};
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+
+/// Most calls on their way: their replies fit the buffer that a system gives a socket.
+const CALLS_MAX: u32 = 64;
+
+/// A client of CUDA-Q's decoders.
+#[derive(Debug)]
+pub struct CudaqClient {
+    socket: Socket,
+    welcome: Welcome,
+    is_welcome: bool,
+    /// Numbers of the decoders, in the order of the streams.
+    decoders: Vec<i64>,
+    slot_bytes: u32,
+    parts: u32,
+    /// Parts sent of a shot that had no room for all of them.
+    parts_sent: u32,
+    id: u32,
+    /// Number of the call whose reply came last. Replies come in order.
+    replied: u32,
+    /// Requests of corrections on their way: number, stream and sequence.
+    asked: VecDeque<(u32, u32, u64)>,
+    out: Vec<u8>,
+    part: Vec<u8>,
+    incoming: Box<[u8]>,
+}
+
+/// The decoders that a client calls.
+#[derive(Clone, Debug)]
+pub struct CudaqDecoders {
+    /// Their numbers, in the order of the streams.
+    pub numbers: Vec<i64>,
+    /// Measurements of a volume.
+    pub bits: u32,
+    /// Corrections of a decoder.
+    pub observables: u32,
+}
+
+impl CudaqClient {
+    /// Connects to the server at `at`. Each shot is sent in `parts` calls.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub fn connect(at: SocketAddr, decoders: CudaqDecoders, slot_bytes: u32, parts: u32) -> io::Result<CudaqClient> {
+        let CudaqDecoders { numbers, bits, observables } = decoders;
+        let streams = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+        let encoding = Encoding::Bits;
+        let welcome = Welcome { epoch: 0, session: 0, streams, observables, bits, encoding, soft_bytes: 0 };
+        Ok(CudaqClient {
+            socket: Socket::udp(at)?,
+            welcome,
+            is_welcome: false,
+            decoders: numbers,
+            slot_bytes,
+            parts: parts.clamp(1, bits.max(1)),
+            parts_sent: 0,
+            id: 0,
+            replied: 0,
+            asked: VecDeque::with_capacity(CALLS_MAX as usize),
+            out: Vec::new(),
+            part: Vec::new(),
+            incoming: vec![0; slot_bytes as usize].into(),
+        })
+    }
+
+    /// Sends a call in a full slot, as NVIDIA's client does. Returns `false` if there is no room yet.
+    fn call(&mut self, decoder: i64, call: &Call<'_>) -> io::Result<bool> {
+        if self.id.wrapping_sub(self.replied) >= CALLS_MAX {
+            return Ok(false);
+        }
+        let id = self.id.wrapping_add(1);
+        frame::write_request(id, decoder, call, &mut self.out);
+        if self.out.len() > self.slot_bytes as usize {
+            let said = format!(
+                "found a call of {} bytes, expected at most the slot's {}; send more parts, or larger slots",
+                self.out.len(),
+                self.slot_bytes
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, said));
+        }
+        self.out.resize(self.slot_bytes as usize, 0);
+        let is_sent = sent(self.socket.send(&self.out))?;
+        if is_sent {
+            self.id = id;
+        }
+        Ok(is_sent)
+    }
+}
+
+impl Client for CudaqClient {
+    fn welcome(&mut self) -> io::Result<Option<Welcome>> {
+        if !self.is_welcome {
+            let first = self.decoders[0];
+            self.call(first, &Call::Reset)?;
+            self.receive(&mut |_| ())?;
+        }
+        Ok(self.is_welcome.then_some(self.welcome))
+    }
+
+    fn send_soft(&mut self, stream: u32, sequence: u64, bits: &[u8], _soft: &[u8]) -> io::Result<bool> {
+        let decoder = self.decoders[stream as usize];
+        let (width, parts) = (u64::from(self.welcome.bits), u64::from(self.parts));
+        let edge = |part: u32| (width * u64::from(part) / parts) as u32;
+        while self.parts_sent < self.parts {
+            let (from, to) = (edge(self.parts_sent), edge(self.parts_sent + 1));
+            let mut part = std::mem::take(&mut self.part);
+            pack(bits, from..to, Encoding::Bits, &mut part);
+            let sent = self.call(decoder, &Call::Enqueue { bits: to - from, packed: &part });
+            self.part = part;
+            if !sent? {
+                return Ok(false);
+            }
+            self.parts_sent += 1;
+        }
+        let return_bits = i64::from(self.welcome.observables);
+        let sent = self.call(decoder, &Call::Corrections { return_bits, is_clearing: true })?;
+        if sent {
+            self.asked.push_back((self.id, stream, sequence));
+            self.parts_sent = 0;
+        }
+        Ok(sent)
+    }
+
+    /// The status of an answer is that of the protocol.
+    fn receive(&mut self, take: &mut dyn FnMut(&Received)) -> io::Result<usize> {
+        let mut count = 0;
+        for _ in 0..RECEIVED_MAX {
+            let bytes = match self.socket.receive(&mut self.incoming) {
+                Ok(bytes) => bytes,
+                Err(error) if is_passing(&error) => break,
+                Err(error) => return Err(error),
+            };
+            let Some(reply) = frame::reply(&self.incoming[..bytes]) else { continue };
+            (self.is_welcome, self.replied) = (true, reply.id);
+            // Replies to the other calls tell nothing else; those that are missing do not come any more.
+            let Some(place) = self.asked.iter().position(|(id, ..)| *id == reply.id) else { continue };
+            let Some((_, stream, sequence)) = self.asked.drain(..=place).next_back() else { continue };
+            let status = reply.status as u16;
+            take(&Received { stream, sequence, status, latency_ns: 0, observables: received_bits(reply.result) });
+            count += 1;
+        }
+        Ok(count)
+    }
+}

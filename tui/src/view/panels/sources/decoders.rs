@@ -1,0 +1,88 @@
+//! The decoders of CUDA-Q's clients: a row each, with its state, its calls and replies, and who
+//! called last.
+
+use super::{rows_of, scrolled};
+use crate::model::Model;
+use crate::model::target::Target;
+use crate::theme::Tone;
+use crate::widgets::format::{count, rate};
+use crate::widgets::pen::Pen;
+use pinwheel_engine::board::snapshot::{SourceDecoder, SourceView};
+use pinwheel_engine::streams::DecoderState;
+
+const COLUMNS: [(u16, &str); 12] = [
+    (1, "decoder"),
+    (10, "state"),
+    (23, "shots"),
+    (30, "enqueue"),
+    (38, "get"),
+    (45, "reset"),
+    (51, "ok"),
+    (58, "bad"),
+    (63, "intern"),
+    (70, "not rdy"),
+    (80, "port"),
+    (87, "last caller"),
+];
+
+/// A decoder that needs its client's attention.
+pub(super) fn failed(source: &SourceView) -> Option<i64> {
+    let decoders = source.streams.iter().filter_map(|stream| stream.decoder);
+    decoders.filter(|decoder| decoder.state == DecoderState::Failed).map(|decoder| decoder.number).next()
+}
+
+/// Draws the rows; `per_s`: shots a second of each stream.
+pub(super) fn draw(model: &Model, source: &SourceView, per_s: Option<&[f64]>, pen: &mut Pen<'_>) {
+    if pen.height() < 2 {
+        return;
+    }
+    for (x, heading) in COLUMNS {
+        pen.put(x, 0, heading, Tone::Dim);
+    }
+    let visible = rows_of(pen, 1);
+    let first = scrolled(model.cursor.source, visible, source.streams.len());
+    for (y, stream) in (1..).zip(source.streams.iter().skip(first)).take(visible) {
+        let Some(decoder) = &stream.decoder else { continue };
+        pen.target_row(y, Target::Sender(stream.id as usize));
+        row(decoder, rate(per_s.and_then(|rates| rates.get(stream.id as usize).copied())), source, pen, y);
+        if stream.id as usize == model.cursor.source {
+            pen.highlight(y);
+        }
+    }
+}
+
+fn row(decoder: &SourceDecoder, shots: String, source: &SourceView, pen: &mut Pen<'_>, y: u16) {
+    let (glyph, tone) = match decoder.state {
+        DecoderState::Collecting => ('○', Tone::Plain),
+        DecoderState::Decoding => ('◐', Tone::Plain),
+        DecoderState::Ready => ('●', Tone::Good),
+        DecoderState::Failed => ('▲', Tone::Bad),
+    };
+    let caller = decoder.caller.and_then(|row| source.peers.get(row as usize));
+    let texts = [
+        decoder.number.to_string(),
+        format!("  {}", decoder.state.name()),
+        shots,
+        count(decoder.enqueues),
+        count(decoder.gets),
+        count(decoder.resets),
+        count(decoder.ok),
+        count(decoder.bad_request),
+        count(decoder.internal_error),
+        count(decoder.not_ready),
+        decoder.port.to_string(),
+        caller.map_or_else(String::new, |peer| peer.address.clone()),
+    ];
+    let faults = [0, 0, 0, 0, 0, 0, 0, decoder.bad_request, decoder.internal_error, decoder.not_ready, 0, 0];
+    for (((x, heading), text), fault) in COLUMNS.into_iter().zip(texts).zip(faults) {
+        let tone = if heading == "state" {
+            tone
+        } else if fault == 0 {
+            Tone::Plain
+        } else {
+            Tone::Warn
+        };
+        pen.put(x, y, &text, tone);
+    }
+    pen.dot(10, y, glyph, tone);
+}
