@@ -3,10 +3,10 @@
 //! Pure. Bounds: [`FAULTS_MAX`] faults; shots with more are counted with those of [`FAULTS_MAX`], which no rate uses.
 //!
 //! # The rule
-//! A noise scale of s multiplies the odds p/(1-p) of each mechanism by s; for small probabilities that is the
-//! probability itself. Which faults a shot of k faults has does not depend on s then. So the rate at s is the sum over k
-//! of the probability of k faults at s, which the model gives, times the rate of wrong answers among shots of k faults,
-//! which was counted at scale 1.
+//! A noise scale of s multiplies the odds p/(1-p) of each mechanism by s; for small probabilities
+//! that is the probability itself. Which faults a shot of k faults has does not depend on s then. So
+//! the rate at s is a sum over k: the probability of k faults at s, which the model gives, times the
+//! rate of wrong answers among shots of k faults, which was counted at scale 1.
 //!
 //! # The interval
 //! Each counted rate has its interval. The distances of their ends add up in squares, as independent errors do (G. Y.
@@ -100,7 +100,11 @@ impl FaultCounts {
     pub fn rate_at(&self, model: &Model, scale: f64) -> ScaledRate {
         let told_apart = self.0.len().min(FAULTS_MAX);
         let probabilities = fault_numbers(model, scale, told_apart);
-        let (mut rate, mut below, mut above, mut seen) = (0.0, 0.0, 0.0, 0.0);
+        let mut rate = 0.0;
+        let mut seen = 0.0;
+        // Squares of the distances from the rate to the ends of its interval.
+        let mut below = 0.0;
+        let mut above = 0.0;
         for (probability, [shots, errors]) in probabilities.iter().zip(&self.0) {
             let Some([low, high]) = interval_95(*errors, *shots) else { continue };
             let counted = *errors as f64 / *shots as f64;

@@ -1,10 +1,11 @@
 //! Logical error rates in bulk: many models, decoders and shots, without an engine.
 //!
-//! For people with a sweep. Draws shots of each task's model, or takes them from files, decodes them by the engine's
-//! decoders on ordinary threads, and appends what it has counted to a file of rows that sinter reads.
+//! For people with a sweep. Draws shots of each task's model, or takes them from files. Decodes them by
+//! the engine's decoders on ordinary threads, and appends the counts to a file of rows that sinter
+//! reads.
 //!
 //! ```text
-//!  task ─▶ blocks of shots ─▶ threads: draw, decode, compare ─▶ counts in the order of the blocks ─▶ rows
+//!  task ─▶ blocks of shots ─▶ threads: draw, decode, compare ─▶ counts, in order ─▶ rows
 //! ```
 //!
 //! | module | holds |

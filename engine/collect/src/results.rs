@@ -92,7 +92,7 @@ impl Results {
     /// # Errors
     /// If the system refuses; the file is then as it was.
     pub fn append(&mut self, rows: &[Row]) -> io::Result<()> {
-        self.write(&rows.iter().map(|row| format!("{row}\n")).collect::<String>())?;
+        self.write(&rows::lines(rows))?;
         for row in rows {
             add(&mut self.totals, row.clone());
         }

@@ -132,6 +132,12 @@ impl Display for Row {
     }
 }
 
+/// The lines of rows.
+#[must_use]
+pub fn lines(rows: &[Row]) -> String {
+    rows.iter().map(|row| format!("{row}\n")).collect()
+}
+
 /// A field of a table, in quotes where it needs them.
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
@@ -189,7 +195,10 @@ mod tests {
     use serde_json::json;
 
     /// Printed by sinter 1.16 for these counts.
-    const SINTER: &str = "      1000,        42,         3,   0.125,pymatching,9c31,\"{\"\"d\"\":9,\"\"p\"\":1e-05}\",\"{\"\"a,b\"\":7}\"";
+    const SINTER: &str = concat!(
+        "      1000,        42,         3,   0.125,pymatching,9c31,",
+        r#""{""d"":9,""p"":1e-05}","{""a,b"":7}""#
+    );
 
     fn row() -> Row {
         Row {

@@ -1,12 +1,13 @@
 //! The collection: blocks of shots on threads, stop rules, rows.
 //!
-//! Owns the threads while [`collect`] runs; they end with it. The calling thread gives each thread a block, takes its
-//! counts, and appends rows. Bounds: two blocks a thread in work, counts of finished blocks that wait for an earlier one.
+//! Owns the threads while [`collect`] runs; they end with it. The calling thread gives each thread a
+//! block, takes its counts, and appends rows. Bounds: two blocks a thread in work, and the counts of
+//! finished blocks that wait for an earlier one.
 //!
 //! # Why blocks count in their order
-//! A block is drawn from a seed of its own, that of the shots before it. Only blocks without a gap before them are
-//! counted, so a collection that was killed goes on at its last row and draws no shot twice, and one seed gives the same
-//! counts with any number of threads.
+//! Each block is drawn from a seed of its own, that of the shots before it. Only blocks without a gap
+//! before them are counted. So a collection that was killed goes on at its last row and draws no shot
+//! twice, and one seed gives the same counts with any number of threads.
 
 use crate::faults::FaultCounts;
 use crate::results::Results;

@@ -86,7 +86,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What the name of a file says: `d=5,p=0.001,r=5.dem` is `{"d":5,"p":0.001,"r":5}`; a name without `=` is `{"dem":name}`.
+/// What the name of a file says: `d=5,p=0.001,r=5.dem` is `{"d":5,"p":0.001,"r":5}`; a name without
+/// `=` is `{"dem":name}`.
 #[must_use]
 pub fn metadata_of_name(name: &str) -> Value {
     let stem = name.strip_suffix(".dem").unwrap_or(name);

@@ -14,7 +14,7 @@ use crate::report::{duration_text, grouped, interval_95};
 use clap::{Args as ClapArgs, Subcommand};
 use pinwheel_collect::faults::{FaultCounts, ScaledRate, scaled_model};
 use pinwheel_collect::results::{Results, ResultsError, merged};
-use pinwheel_collect::rows::{HEADER, Row};
+use pinwheel_collect::rows::{HEADER, Row, lines};
 use pinwheel_collect::run::{Limits, Options, Progress, Shard, THREADS_MAX, collect as collect_tasks};
 use pinwheel_collect::task::{FileShots, Task, metadata_of_name};
 use pinwheel_engine::board;
@@ -316,9 +316,7 @@ fn text(found: &[TaskResult]) -> String {
 
 fn merge(files: &[PathBuf], output: Option<&Path>) -> Result<u8, Refusal> {
     let rows = merged(files).map_err(|(path, error)| unusable(Path::new(&path), &error))?;
-    let table: String = std::iter::once(HEADER.to_owned())
-        .chain(rows.iter().map(Row::to_string))
-        .fold(String::new(), |table, line| table + &line + "\n");
+    let table = format!("{HEADER}\n{}", lines(&rows));
     match output {
         Some(path) => {
             let out = Output::file(path, "-o")?;
