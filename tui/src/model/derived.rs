@@ -108,7 +108,7 @@ pub struct ThreadDerived {
     pub frames_per_s: Option<f64>,
     /// Frame gaps of the window.
     pub gap: Option<Quantiles>,
-    /// What took its core away in the window; `None` before the second snapshot, or if nobody accounts.
+    /// What took its core away in the window; `None` before the second snapshot, or if it is not measured.
     pub noise: Option<NoiseShares>,
     /// Longest silence since the last snapshot: heartbeat age or frame gap, nanoseconds.
     pub silence_ns: u64,

@@ -49,7 +49,7 @@ fn detail(engine: &EngineView, thread: &ThreadView, derived: &ThreadDerived, pen
     let priority = thread.priority.found.as_deref().unwrap_or("not visible");
     let stage = thread.stage.map_or("between roles", |stage| stage.name());
     let gap = derived.gap;
-    let lines = [
+    let mut lines = vec![
         format!("{core}, {pinned}; priority {priority}; now {stage}"),
         format!(
             "policy {} asked, {} run; epoch {} of {}",
@@ -74,33 +74,36 @@ fn detail(engine: &EngineView, thread: &ThreadView, derived: &ThreadDerived, pen
             count(thread.noise.gaps),
             count(thread.noise.interrupts)
         ),
-        format!(
-            "frames {} ({}), {} with work; items {} ({}); yields {}",
-            count(thread.frames),
-            rate(derived.frames_per_s),
-            count(thread.frames_busy),
-            count(thread.items),
-            rate(derived.items_per_s),
-            count(thread.yields)
-        ),
     ];
-    let [core, policy, heartbeat, gaps, frames] = lines;
-    let noise = noise(thread, derived);
+    lines.extend(noise(thread, derived));
+    lines.push(format!(
+        "frames {} ({}), {} with work; items {} ({}); yields {}",
+        count(thread.frames),
+        rate(derived.frames_per_s),
+        count(thread.frames_busy),
+        count(thread.items),
+        rate(derived.items_per_s),
+        count(thread.yields)
+    ));
+    lines.push(memory(thread));
     // Panics first: a low screen cuts the rest of the text.
     let mut y = panicked_roles(thread, pen);
     for line in [refusals(thread), competitor(thread)].iter().filter(|line| !line.is_empty()) {
         y = pen.put_wrapped(1, y, line, Tone::Warn);
     }
-    for line in [core, policy, heartbeat, gaps].into_iter().chain(noise).chain([frames, memory(thread)]) {
-        y = pen.put_wrapped(1, y, &line, Tone::Plain);
+    for line in &lines {
+        y = pen.put_wrapped(1, y, line, Tone::Plain);
     }
 }
 
 /// What takes its core away: how much, who, and what would mend it.
 fn noise(thread: &ThreadView, derived: &ThreadDerived) -> Vec<String> {
-    let Some(all) = thread.noise.shares() else { return vec!["noise: nobody accounts for it".to_owned()] };
+    let Some(all) = thread.noise.shares() else {
+        return vec!["noise: not measured yet, or diagnostics: Off".to_owned()];
+    };
     let now = derived.noise.map_or_else(|| "–".to_owned(), |now| format!("{:.2} %", now.lost() * 100.0));
-    let source = thread.noise.source_text(thread.contended_by.as_ref(), thread.core);
+    // A competitor without a record of it has a line of its own.
+    let source = thread.noise.source_text(None, thread.core);
     let lines = [format!("noise: last second {now}; since start {}", all.text()), source];
     lines.into_iter().filter(|line| !line.is_empty()).collect()
 }

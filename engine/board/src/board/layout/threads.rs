@@ -196,11 +196,11 @@ blocks! {
         competitor_command: Text<2>,
         /// Its user (likewise).
         competitor_user: Text<4>,
-        /// Of these frames, those in which the core was taken: their number.
+        /// Frames of `polling_ticks` that lost their core meanwhile.
         noise_gaps: AtomicU64,
-        /// Their ticks.
+        /// Ticks of these frames.
         noise_gap_ticks: AtomicU64,
-        /// The ticks of the longest.
+        /// Ticks of the longest of them.
         noise_gap_longest: AtomicU64,
         /// Time that the following words account for, ns; 0: none (the watchdog).
         noise_span_ns: AtomicU64,

@@ -13,7 +13,7 @@ const WORTH: f64 = 1e-4;
 /// What took a hot thread's core away, since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NoiseView {
-    /// Time that `ready_ns`, `stolen_ns` and `interrupts` account for; 0: nobody accounts.
+    /// Time that `ready_ns`, `stolen_ns` and `interrupts` account for; 0: not measured.
     pub span_ns: u64,
     /// Time that the thread was ready while another thread had its core, by the scheduler's account.
     pub ready_ns: u64,
@@ -51,7 +51,7 @@ impl NoiseView {
         }
     }
 
-    /// Its shares of the time; `None` if nobody accounts for it.
+    /// Its shares of the time; `None` if they are not measured.
     #[must_use]
     pub fn shares(&self) -> Option<NoiseShares> {
         let share = |part_ns: u64, of_ns: u64| if of_ns == 0 { 0.0 } else { part_ns as f64 / of_ns as f64 };
@@ -113,9 +113,13 @@ impl NoiseShares {
     #[must_use]
     pub fn text(self) -> String {
         let percent = |share: f64| format!("{:.2} %", share * 100.0);
-        let NoiseShares { ready, stolen, rest } = self;
-        let (lost, ready, stolen, rest) = (percent(self.lost()), percent(ready), percent(stolen), percent(rest));
-        format!("{lost}: other threads {ready}, hypervisor {stolen}, interrupts and the rest {rest}")
+        format!(
+            "{}: other threads {}, hypervisor {}, interrupts and the rest {}",
+            percent(self.lost()),
+            percent(self.ready),
+            percent(self.stolen),
+            percent(self.rest)
+        )
     }
 }
 
