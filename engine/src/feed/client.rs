@@ -91,11 +91,17 @@ impl Socket {
         }
     }
 
-    fn receive(&self, bytes: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Socket::Udp(socket) => socket.recv(bytes),
+    /// The next datagram, put into `room`; `None` if there is none now.
+    fn next<'a>(&self, room: &'a mut [u8]) -> io::Result<Option<&'a [u8]>> {
+        let received = match self {
+            Socket::Udp(socket) => socket.recv(room),
             #[cfg(target_os = "linux")]
-            Socket::Unix(socket) => socket.recv(bytes),
+            Socket::Unix(socket) => socket.recv(room),
+        };
+        match received {
+            Ok(bytes) => Ok(Some(&room[..bytes])),
+            Err(error) if is_passing(&error) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 }
@@ -251,12 +257,8 @@ impl Client for SocketClient {
     fn receive(&mut self, take: &mut dyn FnMut(&Received)) -> io::Result<usize> {
         let mut count = 0;
         for _ in 0..RECEIVED_MAX {
-            let bytes = match self.socket.receive(&mut self.incoming) {
-                Ok(bytes) => bytes,
-                Err(error) if is_passing(&error) => break,
-                Err(error) => return Err(error),
-            };
-            match packet::reply(&self.incoming[..bytes]) {
+            let Some(datagram) = self.socket.next(&mut self.incoming)? else { break };
+            match packet::reply(datagram) {
                 Some(Reply::Welcome(welcome)) if welcome.session == self.session => self.welcome = Some(welcome),
                 Some(Reply::Answer(answered)) if answered.session == self.session => {
                     take(&received(&answered));

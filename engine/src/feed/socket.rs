@@ -38,6 +38,7 @@ pub(super) const BUFFER_BYTES: i32 = 4 << 20;
 pub(super) const BATCHES: usize = 2;
 /// How often the system is asked what it dropped.
 pub(super) const LOOK_EVERY: Nanos = Nanos(10_000_000);
+
 /// The wire of a socket source.
 pub(super) struct SocketWire {
     listening: Listening,

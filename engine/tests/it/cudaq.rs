@@ -460,8 +460,8 @@ impl Expected {
     }
 }
 
-/// What one client does in a storm: its next datagram, and the reply that it expects, if any.
-struct Storm {
+/// One client of many: its next datagram, and the reply that it expects, if any.
+struct MixedClient {
     random: Xoshiro256PlusPlus,
     caller: Caller,
     /// Decoders of this client alone.
@@ -470,7 +470,7 @@ struct Storm {
     taken: u64,
 }
 
-impl Storm {
+impl MixedClient {
     fn draw(&mut self, below: u64) -> u64 {
         self.random.next_u64() % below
     }
@@ -555,34 +555,34 @@ impl Storm {
 
 /// 32 decoders, four clients, `calls` replies: each datagram is replied to once, in order, with the
 /// status of the protocol.
-fn storm(calls: u64) -> Outcome {
+fn run_clients(calls: u64) -> Outcome {
     let decoders: Vec<i64> = (0..32).map(|number| number * 3 - 5).collect();
     let (engine, ports) = start(&with_streams(32), &identity(BITS as u32), one_port(&decoders));
-    let storms: Vec<_> = (0..4)
+    let clients: Vec<_> = (0..4)
         .map(|client| {
             let mine = decoders.iter().filter(|number| number.rem_euclid(4) == client);
             let decoders = mine.map(|number| (*number, Expected::default())).collect();
             let (random, caller) = (Xoshiro256PlusPlus::seed_from_u64(client as u64), Caller::new(ports[0]));
-            let mut storm = Storm { random, caller, decoders, awaited: VecDeque::new(), taken: 0 };
+            let mut client = MixedClient { random, caller, decoders, awaited: VecDeque::new(), taken: 0 };
             std::thread::spawn(move || {
-                while storm.taken < calls / 4 {
-                    let burst = 1 + storm.draw(16);
-                    (0..burst).for_each(|_| storm.step());
-                    while !storm.awaited.is_empty() {
-                        storm.take();
+                while client.taken < calls / 4 {
+                    let burst = 1 + client.draw(16);
+                    (0..burst).for_each(|_| client.step());
+                    while !client.awaited.is_empty() {
+                        client.take();
                     }
                 }
             })
         })
         .collect();
-    storms.into_iter().for_each(|storm| storm.join().unwrap());
+    clients.into_iter().for_each(|client| client.join().unwrap());
     drained(engine)
 }
 
 #[test]
-fn a_storm_of_calls_gets_the_protocols_statuses_and_one_reply_each() {
+fn calls_of_all_kinds_get_the_protocols_statuses_and_one_reply_each() {
     let _alone = alone();
-    let outcome = storm(20_000);
+    let outcome = run_clients(20_000);
     let source = &outcome.snapshot.sources[0];
     assert!(source.malformed > 50 && source.unknown_streams > 50 && source.kernel_drops == 0, "{source:?}");
     assert!(source.decoding_max > 0 && source.answers_dropped == 0, "{source:?}");
@@ -599,9 +599,9 @@ fn resident_kib() -> u64 {
 #[ignore = "a million calls"]
 fn a_million_calls_are_replied_to_in_memory_that_does_not_grow() {
     let _alone = alone();
-    storm(20_000);
+    run_clients(20_000);
     let before = resident_kib();
-    storm(1_000_000);
+    run_clients(1_000_000);
     let after = resident_kib();
     assert!(after < before + 8_192, "{before} KiB, then {after} KiB");
 }

@@ -427,10 +427,10 @@ fn resolve(args: &RunArgs, user_paths: &UserPaths) -> Result<(RunRequest, PathBu
 
 /// Refuses a run whose output files are among its input files.
 fn require_distinct_files(request: &RunRequest, args: &RunArgs) -> Result<(), Refusal> {
-    let (model_option, model) = match &request.model {
-        _ if args.cudaq_config.is_some() => ("--cudaq-config", args.cudaq_config.as_deref().unwrap_or(Path::new(""))),
-        ModelSource::Option(path) => ("--dem", path.as_path()),
-        ModelSource::Profile(name) => ("the profile's model", Path::new(name)),
+    let (model_option, model) = match (&args.cudaq_config, &request.model) {
+        (Some(path), _) => ("--cudaq-config", path.as_path()),
+        (None, ModelSource::Option(path)) => ("--dem", path.as_path()),
+        (None, ModelSource::Profile(name)) => ("the profile's model", Path::new(name)),
     };
     let (shots, observables) = match &request.shots {
         ShotSource::File { shots, observables } => (Some(shots.as_path()), observables.as_deref()),

@@ -5,7 +5,7 @@
 //! are, and takes a reply to its first `reset_decoder` for one. Never blocks. Bounds:
 //! [`CALLS_MAX`] calls on their way.
 
-use super::{Client, RECEIVED_MAX, Received, Socket, is_passing, pack, received_bits, sent};
+use super::{Client, RECEIVED_MAX, Received, Socket, pack, received_bits, sent};
 use crate::feed::cudaq::frame::{self, Call};
 use crate::feed::packet::{Encoding, Welcome};
 use std::collections::VecDeque;
@@ -137,12 +137,8 @@ impl Client for CudaqClient {
     fn receive(&mut self, take: &mut dyn FnMut(&Received)) -> io::Result<usize> {
         let mut count = 0;
         for _ in 0..RECEIVED_MAX {
-            let bytes = match self.socket.receive(&mut self.incoming) {
-                Ok(bytes) => bytes,
-                Err(error) if is_passing(&error) => break,
-                Err(error) => return Err(error),
-            };
-            let Some(reply) = frame::reply(&self.incoming[..bytes]) else { continue };
+            let Some(datagram) = self.socket.next(&mut self.incoming)? else { break };
+            let Some(reply) = frame::reply(datagram) else { continue };
             (self.is_welcome, self.replied) = (true, reply.id);
             // Replies to the other calls tell nothing else; those that are missing do not come any more.
             let Some(place) = self.asked.iter().position(|(id, ..)| *id == reply.id) else { continue };

@@ -242,11 +242,12 @@ struct Fault {
 impl Entry {
     /// Whether both decoders are alike but for their numbers.
     fn has_model_of(&self, other: &Entry) -> bool {
-        let sizes = |entry: &Entry| (entry.block_size.value, entry.syndrome_size);
-        let matrices = |entry: &Entry| [&entry.h, &entry.o, &entry.d].map(|matrix| matrix.value.clone());
         self.r#type.value == other.r#type.value
-            && sizes(self) == sizes(other)
-            && matrices(self) == matrices(other)
+            && self.block_size.value == other.block_size.value
+            && self.syndrome_size == other.syndrome_size
+            && self.h.value == other.h.value
+            && self.o.value == other.o.value
+            && self.d.value == other.d.value
             && self.decoder_custom_args == other.decoder_custom_args
     }
 
@@ -402,8 +403,8 @@ impl Entry {
             || custom.straddle_start_round == Some(true)
             || custom.straddle_end_round == Some(false)
         {
-            let said = "found num_boundary_syndromes or straddle_start_round: true or straddle_end_round: false, expected \
-                        windows that share the errors at their ends; remove these arguments";
+            let said = "found num_boundary_syndromes or straddle_start_round: true or straddle_end_round: false, \
+                        expected windows that share the errors at their ends; remove these arguments";
             return refuse(said.to_owned());
         }
         let rounds = self.syndrome_size / per_round;

@@ -97,6 +97,9 @@ fn summary(source: &SourceView, rates: Option<&SourceRates>, pen: &mut Pen<'_>) 
 
 /// Advice for the operator, in one line.
 fn advice(source: &SourceView) -> String {
+    if let (SourceState::Flowing | SourceState::Silent, Some(number)) = (source.state, decoders::failed(source)) {
+        return format!("Decoder {number} has failed: INTERNAL_ERROR until its client calls reset_decoder.");
+    }
     match (source.state, source.kind) {
         (SourceState::Waiting, _) => "Warming up: shots sent now wait for Live.".to_owned(),
         (SourceState::Closed, _) => "The engine accepts no more shots: it drains, or has reached its count.".to_owned(),
@@ -107,10 +110,6 @@ fn advice(source: &SourceView) -> String {
         (SourceState::Unused, _) => format!("No sender yet. Try: pinwheel send FILE {}", source.name),
         (SourceState::Silent, SourceKind::Shm) => {
             "Silent: check that the client runs and updates its heartbeat. A restarted client gets the ring.".to_owned()
-        }
-        (SourceState::Flowing | SourceState::Silent, SourceKind::Cudaq) if decoders::failed(source).is_some() => {
-            let number = decoders::failed(source).unwrap_or(0);
-            format!("Decoder {number} has failed: INTERNAL_ERROR until its client calls reset_decoder.")
         }
         (SourceState::Silent, SourceKind::Cudaq) => {
             format!("Silent: does a client still run? Test: pinwheel send FILE {} --cudaq-config F", source.name)
@@ -125,7 +124,9 @@ fn advice(source: &SourceView) -> String {
         (SourceState::Flowing, _) if source.foreign > 0 => {
             "A sender without permission sends here: allow its network with --allow, or stop it.".to_owned()
         }
-        (SourceState::Flowing, SourceKind::Cudaq) => "Each datagram gets one reply; strays get none.".to_owned(),
+        (SourceState::Flowing, SourceKind::Cudaq) => {
+            "Each call gets one reply; a datagram that is no call gets none.".to_owned()
+        }
         (SourceState::Flowing, _) => {
             "Missing numbers were skipped by their sender, or lost on the way here.".to_owned()
         }

@@ -18,17 +18,17 @@ const COLUMNS: [(u16, &str); 12] = [
     (38, "get"),
     (45, "reset"),
     (51, "ok"),
-    (58, "bad"),
-    (63, "intern"),
-    (70, "not rdy"),
-    (80, "port"),
-    (87, "last caller"),
+    (58, "bad request"),
+    (70, "internal error"),
+    (85, "not ready"),
+    (95, "port"),
+    (102, "last caller"),
 ];
 
 /// A decoder that needs its client's attention.
 pub(super) fn failed(source: &SourceView) -> Option<i64> {
-    let decoders = source.streams.iter().filter_map(|stream| stream.decoder);
-    decoders.filter(|decoder| decoder.state == DecoderState::Failed).map(|decoder| decoder.number).next()
+    let mut decoders = source.streams.iter().filter_map(|stream| stream.decoder);
+    decoders.find(|decoder| decoder.state == DecoderState::Failed).map(|decoder| decoder.number)
 }
 
 /// Draws the rows; `per_s`: shots a second of each stream.
@@ -59,29 +59,23 @@ fn row(decoder: &SourceDecoder, shots: String, source: &SourceView, pen: &mut Pe
         DecoderState::Failed => ('▲', Tone::Bad),
     };
     let caller = decoder.caller.and_then(|row| source.peers.get(row as usize));
-    let texts = [
-        decoder.number.to_string(),
-        format!("  {}", decoder.state.name()),
-        shots,
-        count(decoder.enqueues),
-        count(decoder.gets),
-        count(decoder.resets),
-        count(decoder.ok),
-        count(decoder.bad_request),
-        count(decoder.internal_error),
-        count(decoder.not_ready),
-        decoder.port.to_string(),
-        caller.map_or_else(String::new, |peer| peer.address.clone()),
+    let plain = |number: u64| (count(number), Tone::Plain);
+    let fault = |number: u64| (count(number), if number == 0 { Tone::Plain } else { Tone::Warn });
+    let cells = [
+        (decoder.number.to_string(), Tone::Plain),
+        (format!("  {}", decoder.state.name()), tone),
+        (shots, Tone::Plain),
+        plain(decoder.enqueues),
+        plain(decoder.gets),
+        plain(decoder.resets),
+        plain(decoder.ok),
+        fault(decoder.bad_request),
+        fault(decoder.internal_error),
+        fault(decoder.not_ready),
+        (decoder.port.to_string(), Tone::Plain),
+        (caller.map_or_else(String::new, |peer| peer.address.clone()), Tone::Plain),
     ];
-    let faults = [0, 0, 0, 0, 0, 0, 0, decoder.bad_request, decoder.internal_error, decoder.not_ready, 0, 0];
-    for (((x, heading), text), fault) in COLUMNS.into_iter().zip(texts).zip(faults) {
-        let tone = if heading == "state" {
-            tone
-        } else if fault == 0 {
-            Tone::Plain
-        } else {
-            Tone::Warn
-        };
+    for ((x, _), (text, tone)) in COLUMNS.into_iter().zip(cells) {
         pen.put(x, y, &text, tone);
     }
     pen.dot(10, y, glyph, tone);
