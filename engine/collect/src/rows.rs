@@ -34,7 +34,7 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RowError {
     /// A column is missing in the first line.
-    #[error("found no column {0}, expected those of sinter: {HEADER}; check that the file is one of results")]
+    #[error("found no column {0}, expected {columns}; check that the file is one of results", columns = COLUMNS.join(", "))]
     NoColumn(&'static str),
     /// A field cannot be read.
     #[error("line {line}: found {column} {found:?}, expected {expected}; repair or remove the line")]
