@@ -35,7 +35,7 @@ use std::time::Duration;
 use tests::synthetic::{Synthetic, SyntheticFaults, snapshot};
 use theme::{Colour, Glyphs, Palette, Theme};
 
-const THEME: Theme = Theme { palette: Palette::Dark, colour: Colour::Sixteen, glyphs: Glyphs::Utf8 };
+const THEME: Theme = Theme { palette: Palette::Dark, colour: Colour::Sixteen, glyphs: Glyphs::Utf8, own: None };
 /// Longer than no time at all: with a timeout of zero the library reads nothing.
 const GLANCE: Duration = Duration::from_micros(50);
 /// Ends whatever the last bytes began: a paste, a mouse event, a report.

@@ -1,5 +1,5 @@
-//! Settings that the console keeps between starts: theme, glyphs, mouse; each list's columns and
-//! order.
+//! Settings that the console keeps between starts: theme, glyphs, mouse, hidden panels; each list's
+//! columns and order.
 //!
 //! Defines the format of `console.ron` in the user's state directory. The file is read before the
 //! console starts, and written after it ends if the user changed a setting, on the caller's thread.
@@ -12,7 +12,7 @@
 //! sets once would stay for all later starts.
 
 use crate::model::Model;
-use crate::model::choices::Chosen;
+use crate::model::choices::{Chosen, Panel};
 use crate::model::lists::{Direction, List};
 use clap::ValueEnum;
 use pinwheel_engine::files;
@@ -53,6 +53,8 @@ struct FileForm {
     theme: Option<String>,
     glyphs: Option<String>,
     mouse: Option<String>,
+    /// Panels that the overview leaves out.
+    hidden: Vec<String>,
     lists: BTreeMap<String, ListSettings>,
 }
 
@@ -154,9 +156,14 @@ fn read(path: &Path) -> Result<Settings, String> {
 }
 
 fn parse(text: &str) -> Result<Settings, String> {
-    let FileForm { theme, glyphs, mouse, lists } = ron::from_str(text).map_err(|error| error.to_string())?;
-    let chosen =
-        Chosen { palette: one_of("theme", theme)?, glyphs: one_of("glyphs", glyphs)?, mouse: one_of("mouse", mouse)? };
+    let FileForm { theme, glyphs, mouse, hidden, lists } = ron::from_str(text).map_err(|error| error.to_string())?;
+    let chosen = Chosen {
+        palette: one_of("theme", theme)?,
+        glyphs: one_of("glyphs", glyphs)?,
+        mouse: one_of("mouse", mouse)?,
+        // Another version may have other panels.
+        hidden: Panel::ALL.map(|panel| hidden.iter().any(|name| name == panel.name())),
+    };
     if let Some((_, direction)) =
         lists.values().filter_map(|kept| kept.sorted.as_ref()).find(|(_, direction)| direction_of(direction).is_none())
     {
@@ -181,6 +188,11 @@ fn text(settings: &Settings) -> Result<String, String> {
         theme: settings.chosen.palette.as_ref().and_then(name_of),
         glyphs: settings.chosen.glyphs.as_ref().and_then(name_of),
         mouse: settings.chosen.mouse.as_ref().and_then(name_of),
+        hidden: Panel::ALL
+            .into_iter()
+            .filter(|panel| settings.chosen.hides(*panel))
+            .map(|panel| panel.name().to_owned())
+            .collect(),
         lists: settings.lists.clone(),
     };
     ron::ser::to_string_pretty(&written, ron::ser::PrettyConfig::default()).map_err(|error| error.to_string())

@@ -1,8 +1,8 @@
 //! Themes: tones, their styles, and the ASCII substitutes of glyphs.
 //!
-//! Owns every colour and every glyph substitution of the console; on the console thread; holds
-//! three words. Does not read the environment: the caller passes the variables to
-//! [`Theme::from_variables`]. The colours are in [`hues`].
+//! Owns every colour and every glyph substitution of the console; on the console thread; less than
+//! a hundred bytes. Does not read the environment: the caller passes the variables to
+//! [`Theme::from_variables`]. The colours are in [`hues`], a user's own in [`mod@file`].
 //!
 //! # Why the theme drops colour itself
 //!
@@ -10,9 +10,11 @@
 //! and terminals read that as "all attributes off": bold and reverse would vanish with the colours.
 //! So without colour no style here has any.
 
+pub mod file;
 mod hues;
 
 use clap::ValueEnum;
+use file::Own;
 use ratatui::style::{Modifier, Style};
 
 /// Meaning of a piece of text; the theme maps it to a style.
@@ -73,11 +75,13 @@ pub enum Palette {
     ColourBlind,
     /// No colour, whatever the terminal could: bold, dim, reverse
     Mono,
+    /// The user's own, from a file
+    Own,
 }
 
 impl Palette {
     /// All palettes, in the order of the key that changes them.
-    pub const ALL: [Palette; 4] = [Palette::Dark, Palette::Light, Palette::ColourBlind, Palette::Mono];
+    pub const ALL: [Palette; 5] = [Palette::Dark, Palette::Light, Palette::ColourBlind, Palette::Mono, Palette::Own];
 
     /// Name in options and in the command palette.
     pub fn name(self) -> &'static str {
@@ -86,13 +90,8 @@ impl Palette {
             Palette::Light => "light",
             Palette::ColourBlind => "colour-blind",
             Palette::Mono => "mono",
+            Palette::Own => "own",
         }
-    }
-
-    /// The next palette in that order.
-    pub fn next(self) -> Palette {
-        let here = Palette::ALL.iter().position(|palette| *palette == self).unwrap_or(0);
-        Palette::ALL[(here + 1) % Palette::ALL.len()]
     }
 }
 
@@ -105,9 +104,28 @@ pub struct Theme {
     pub colour: Colour,
     /// Glyphs or ASCII.
     pub glyphs: Glyphs,
+    /// The colours of [`Palette::Own`]; `None`: there are none, and that palette is not offered.
+    pub own: Option<Own>,
 }
 
 impl Theme {
+    /// The palettes on offer, in the order of the key that changes them.
+    pub fn palettes(self) -> impl Iterator<Item = Palette> + Clone {
+        Palette::ALL.into_iter().filter(move |palette| *palette != Palette::Own || self.own.is_some())
+    }
+
+    /// The palette after this one in that order.
+    pub fn next_palette(self) -> Palette {
+        let after = self.palettes().skip_while(move |palette| *palette != self.palette).nth(1);
+        after.unwrap_or(Palette::Dark)
+    }
+
+    /// Whether the palette is made for a light background.
+    pub fn is_light(self) -> bool {
+        let base = self.own.map_or(Palette::Dark, |own| own.base);
+        self.palette == Palette::Light || (self.palette == Palette::Own && base == Palette::Light)
+    }
+
     /// Chooses by the environment. `NO_COLOR` set and not empty: no colour. `COLORTERM` and `TERM`
     /// determine the number of colours. The first of `LC_ALL`, `LC_CTYPE`, `LANG` that is set must
     /// name UTF-8, else glyphs are ASCII.
@@ -124,7 +142,7 @@ impl Theme {
         let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
         let locale = locale.to_ascii_lowercase();
         let utf8 = locale.contains("utf-8") || locale.contains("utf8");
-        Theme { palette: Palette::Dark, colour, glyphs: if utf8 { Glyphs::Utf8 } else { Glyphs::Ascii } }
+        Theme { palette: Palette::Dark, colour, glyphs: if utf8 { Glyphs::Utf8 } else { Glyphs::Ascii }, own: None }
     }
 
     /// Style of current text of this tone.
@@ -136,7 +154,11 @@ impl Theme {
             Tone::Badge => return plain.add_modifier(Modifier::REVERSED.union(Modifier::BOLD)),
             _ => {}
         }
-        let coloured = hues::of(self.palette, self.colour, tone).map(|hue| plain.fg(hue));
+        let hue = match (self.palette, self.own) {
+            (Palette::Own, Some(own)) => own.of(self.colour, tone),
+            (palette, _) => hues::of(palette, self.colour, tone),
+        };
+        let coloured = hue.map(|hue| plain.fg(hue));
         match (coloured, tone) {
             (Some(style), Tone::Warn | Tone::Bad | Tone::Accent) => style.add_modifier(Modifier::BOLD),
             (Some(style), _) => style,

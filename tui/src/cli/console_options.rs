@@ -5,12 +5,12 @@
 
 use super::places::{self, UserPaths};
 use super::refusal::Refusal;
+use crate::keymap;
 use crate::keymap::bound::Keymap;
-use crate::keymap::file::BYTES_MAX;
 use crate::model::{Mouse, View};
 use crate::settings::SettingsFile;
 use crate::term::{self, Delivered};
-use crate::theme::{Colour, Glyphs, Palette, Theme};
+use crate::theme::{self, Colour, Glyphs, Palette, Theme};
 use clap::Args as ClapArgs;
 use pinwheel_engine::files;
 use pinwheel_engine::profile::{self, OnHangup};
@@ -22,9 +22,13 @@ use std::rc::Rc;
 #[derive(Debug, Clone, Default, ClapArgs)]
 pub struct ConsoleArgs {
     /// Colours of the console: for a dark or a light background, distinguishable without red and
-    /// green, or none [default: dark]
+    /// green, none, or your own of a theme file [default: own if there is such a file, else dark]
     #[arg(long, value_enum, value_name = "THEME")]
     pub theme: Option<Palette>,
+    /// File of your own colours, in RON [default: theme.ron in the profiles directory, else in
+    /// $XDG_CONFIG_HOME/pinwheel]
+    #[arg(long, value_name = "FILE")]
+    pub theme_file: Option<PathBuf>,
     /// Number of colours of the terminal [default: from COLORTERM, TERM and NO_COLOR]
     #[arg(long, value_enum, value_name = "DEPTH")]
     pub colour: Option<Colour>,
@@ -67,6 +71,7 @@ impl ConsoleArgs {
             palette: self.theme.unwrap_or(found.palette),
             colour: self.colour.unwrap_or(found.colour),
             glyphs: self.glyphs.unwrap_or(found.glyphs),
+            own: None,
         }
     }
 
@@ -74,7 +79,7 @@ impl ConsoleArgs {
     /// profile.
     ///
     /// # Errors
-    /// Those of [`ConsoleArgs::keymap`].
+    /// If a file of keys or colours cannot be used, or `--theme own` finds none.
     pub fn options(
         &self,
         first: FirstScreen,
@@ -85,8 +90,18 @@ impl ConsoleArgs {
         let settings = SettingsFile::open(file.filter(|_| !self.no_settings));
         let kept = settings.settings.chosen;
         let mut theme = self.theme(|name| std::env::var(name).ok());
+        theme.own = self.own_theme(profiles, user_paths)?;
         if self.theme.is_none() {
-            theme.palette = kept.palette.or(first.theme.map(palette)).unwrap_or(theme.palette);
+            let own = theme.own.map(|_| Palette::Own);
+            let named = own.filter(|_| self.theme_file.is_some());
+            // What was kept may be a theme file that is gone.
+            let kept = kept.palette.filter(|kept| theme.palettes().any(|offered| offered == *kept));
+            let chosen = named.or(kept).or(own).or(first.theme.map(palette));
+            theme.palette = chosen.unwrap_or(theme.palette);
+        } else if theme.palette == Palette::Own && theme.own.is_none() {
+            return Err(Refusal::Usage(
+                "found no theme.ron, expected one for --theme own; name it with --theme-file".into(),
+            ));
         }
         if self.glyphs.is_none() {
             theme.glyphs = kept.glyphs.unwrap_or(theme.glyphs);
@@ -101,32 +116,74 @@ impl ConsoleArgs {
     /// # Errors
     /// If the named file is missing, or a file is no file of keys.
     pub fn keymap(&self, profiles: Option<&Path>, user_paths: &UserPaths) -> Result<Rc<Keymap>, Refusal> {
-        let own = profiles.map(|dir| dir.join("keys.ron"));
-        let candidates = match &self.keys {
-            Some(named) => vec![named.clone()],
-            None => own.into_iter().chain(user_paths.config().map(|dir| dir.join("keys.ron"))).collect(),
+        let file = Wanted { named: self.keys.as_deref(), name: "keys.ron", what: "keys", option: "--keys" };
+        let read = file.read(profiles, user_paths, keymap::file::BYTES_MAX, |text| {
+            Keymap::from_text(text).map_err(|error| error.to_string())
+        });
+        Ok(read?.map(Rc::new).unwrap_or_default())
+    }
+
+    /// The user's own colours: from the named file, else from the first file found.
+    ///
+    /// # Errors
+    /// If the named file is missing, or a file is no file of colours.
+    fn own_theme(&self, profiles: Option<&Path>, user_paths: &UserPaths) -> Result<Option<theme::file::Own>, Refusal> {
+        let named = self.theme_file.as_deref();
+        let file = Wanted { named, name: "theme.ron", what: "colours", option: "--theme-file" };
+        file.read(profiles, user_paths, theme::file::BYTES_MAX, |text| {
+            theme::file::read(text).map_err(|error| error.to_string())
+        })
+    }
+}
+
+/// A file of the console's options.
+struct Wanted<'a> {
+    /// Given on the command line.
+    named: Option<&'a Path>,
+    /// Its name in the directories that are searched otherwise.
+    name: &'a str,
+    what: &'a str,
+    option: &'a str,
+}
+
+impl Wanted<'_> {
+    /// What `parse` makes of the file's text. Without a named file: of the first of the profiles
+    /// directory's and the user's; `None` if there is neither.
+    fn read<T>(
+        &self,
+        profiles: Option<&Path>,
+        user_paths: &UserPaths,
+        bytes_max: usize,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, Refusal> {
+        let candidates = match self.named {
+            Some(named) => vec![named.to_owned()],
+            None => profiles
+                .into_iter()
+                .map(Path::to_owned)
+                .chain(user_paths.config())
+                .map(|dir| dir.join(self.name))
+                .collect(),
         };
         for path in candidates {
-            let read = if self.keys.is_none() { files::read_unnamed_text } else { files::read_named_text };
-            match read(&path, BYTES_MAX as u64) {
-                Err(error) if error.kind() == ErrorKind::NotFound && self.keys.is_none() => {}
+            let read = if self.named.is_none() { files::read_unnamed_text } else { files::read_named_text };
+            match read(&path, bytes_max as u64) {
+                Err(error) if error.kind() == ErrorKind::NotFound && self.named.is_none() => {}
                 Err(error) => {
-                    let expected = format!("a file of keys of at most {BYTES_MAX} bytes");
                     return Err(Refusal::unusable(
                         path.display().to_string(),
                         error.to_string(),
-                        expected,
-                        "name another with --keys",
+                        format!("a file of {} of at most {bytes_max} bytes", self.what),
+                        format!("name another with {}", self.option),
                     ));
                 }
                 Ok(text) => {
-                    let keymap = Keymap::from_text(&text);
                     let refused = |error| Refusal::Usage(format!("{}: {error}", path.display()));
-                    return keymap.map(Rc::new).map_err(refused);
+                    return parse(&text).map(Some).map_err(refused);
                 }
             }
         }
-        Ok(Rc::default())
+        Ok(None)
     }
 }
 
@@ -182,6 +239,41 @@ mod tests {
         assert_eq!(found(&named), (Palette::Dark, Mouse::On, true));
         let none = ConsoleArgs { no_settings: true, ..ConsoleArgs::default() };
         assert_eq!(found(&none), (Palette::Light, Mouse::On, false));
+    }
+
+    #[test]
+    fn a_theme_file_beats_the_profile_and_what_was_kept_or_named_beats_the_file() {
+        let (config, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let user_paths = UserPaths {
+            config_home: Some(config.path().to_owned()),
+            state_home: Some(state.path().to_owned()),
+            ..UserPaths::default()
+        };
+        let first =
+            FirstScreen { theme: Some(profile::Theme::Light), ..FirstScreen::plain(OnHangup::Detach, View::Overview) };
+        let found = |console: &ConsoleArgs| console.options(first, None, &user_paths).map(|o| o.theme.palette);
+        let own = ConsoleArgs { theme: Some(Palette::Own), ..ConsoleArgs::default() };
+        let said = found(&own).unwrap_err().to_string();
+        assert!(said.contains("found no theme.ron") && said.contains("--theme-file"), "{said}");
+        std::fs::create_dir(config.path().join("pinwheel")).unwrap();
+        std::fs::write(config.path().join("pinwheel/theme.ron"), "(base: \"dark\", warn: \"light-red\")").unwrap();
+        assert_eq!(found(&ConsoleArgs::default()).unwrap(), Palette::Own);
+        assert_eq!(found(&own).unwrap(), Palette::Own);
+        std::fs::create_dir(state.path().join("pinwheel")).unwrap();
+        std::fs::write(state.path().join("pinwheel/console.ron"), "(theme: Some(\"mono\"))").unwrap();
+        assert_eq!(found(&ConsoleArgs::default()).unwrap(), Palette::Mono);
+        let named = config.path().join("other.ron");
+        let file = ConsoleArgs { theme_file: Some(named.clone()), ..ConsoleArgs::default() };
+        assert!(found(&file).unwrap_err().to_string().contains("other.ron"), "a named file must be there");
+        std::fs::write(&named, "(base: \"dark\", bad: \"#101010\")").unwrap();
+        let said = found(&file).unwrap_err().to_string();
+        assert!(said.contains("other.ron: bad: '#101010' cannot be read"), "{said}");
+        std::fs::write(&named, "(base: \"light\")").unwrap();
+        assert_eq!(found(&file).unwrap(), Palette::Own);
+        // A theme of one's own was chosen, and its file is gone.
+        std::fs::write(state.path().join("pinwheel/console.ron"), "(theme: Some(\"own\"))").unwrap();
+        std::fs::remove_file(config.path().join("pinwheel/theme.ron")).unwrap();
+        assert_eq!(found(&ConsoleArgs::default()).unwrap(), Palette::Light);
     }
 
     #[test]

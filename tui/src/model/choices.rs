@@ -1,7 +1,19 @@
 //! The user's choices for all views, kept from one start of the console to the next.
 
+use crate::named::named;
 use crate::theme::{Glyphs, Palette};
 use clap::ValueEnum;
+
+named! {
+    /// A panel of the overview that the user may hide. The alarms always stay.
+    pub enum Panel {
+        Silos = "silos", "each silo's path, slots and workers; hidden, each has one line";
+        Trends = "trends", "rate, p99.9 and backlog of the last minutes";
+        Latency = "latency", "times of each stage";
+        Streams = "streams", "answers, errors and input of each stream";
+        Threads = "threads", "heartbeat and load of each thread";
+    }
+}
 
 /// Choices made at this or an earlier start; `None`: no choice made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,6 +24,15 @@ pub struct Chosen {
     pub glyphs: Option<Glyphs>,
     /// Use of the mouse.
     pub mouse: Option<Mouse>,
+    /// Panels that the overview leaves out, by their place in [`Panel::ALL`].
+    pub hidden: [bool; Panel::ALL.len()],
+}
+
+impl Chosen {
+    /// Whether the overview leaves `panel` out.
+    pub fn hides(&self, panel: Panel) -> bool {
+        self.hidden[panel as usize]
+    }
 }
 
 /// Whether console or terminal handles the mouse.

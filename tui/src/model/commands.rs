@@ -4,6 +4,7 @@
 //! Pure, on the console thread. Bounded by the key table and by the profiles on offer. Executes
 //! nothing: `update` runs a chosen entry as its key would, with the same questions.
 
+use super::choices::Panel;
 use super::lists::{self, Direction, List};
 use super::{Model, View, questions};
 use crate::keymap::{Action, Scope};
@@ -36,6 +37,8 @@ pub enum Choice {
     Theme(Palette),
     /// Changes the glyphs.
     Glyphs(Glyphs),
+    /// Shows a panel of the overview, or hides it.
+    Panel(Panel),
     /// Sorts the view's list by that column.
     Sort(usize, Direction),
     /// Clears filter and order of the view's list.
@@ -130,11 +133,16 @@ fn all(model: &Model, span: Option<Duration>) -> Vec<Entry> {
     for command in offered.into_iter().flatten() {
         entries.push(entry(command.to_string(), String::new(), Choice::Execute(command)));
     }
-    for palette in Palette::ALL {
+    for palette in model.theme.palettes() {
         entries.push(entry(format!("theme {}", palette.name()), String::new(), Choice::Theme(palette)));
     }
     for (name, glyphs) in [("utf-8", Glyphs::Utf8), ("ascii", Glyphs::Ascii)] {
         entries.push(entry(format!("glyphs {name}"), String::new(), Choice::Glyphs(glyphs)));
+    }
+    for panel in Panel::ALL {
+        let verb = if model.chosen.hides(panel) { "show" } else { "hide" };
+        let label = format!("layout: {verb} {} in the overview: {}", panel.name(), panel.heading());
+        entries.push(entry(label, String::new(), Choice::Panel(panel)));
     }
     if let Some(list) = List::of(model.view) {
         let named = list.columns().iter().enumerate().filter(|(_, column)| !column.name.is_empty());

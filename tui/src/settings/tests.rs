@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "harness")]
 
 use super::{SettingsFile, parse};
+use crate::model::choices::Panel;
 use crate::model::lists::{Direction, List};
 use crate::model::{Model, Mouse};
 use crate::theme::{Colour, Glyphs, Palette, Theme};
@@ -10,7 +11,7 @@ use pinwheel_engine::profile::OnHangup;
 use std::fs;
 
 fn model() -> Model {
-    let theme = Theme { palette: Palette::Dark, colour: Colour::Sixteen, glyphs: Glyphs::Utf8 };
+    let theme = Theme { palette: Palette::Dark, colour: Colour::Sixteen, glyphs: Glyphs::Utf8, own: None };
     Model::new(theme, (80, 24), OnHangup::Detach)
 }
 
@@ -25,6 +26,7 @@ fn what_the_user_changed_is_there_at_the_next_start_and_filters_are_not() {
     changed.chosen.palette = Some(Palette::ColourBlind);
     changed.chosen.glyphs = Some(Glyphs::Ascii);
     changed.chosen.mouse = Some(Mouse::Off);
+    changed.chosen.hidden[Panel::Trends as usize] = true;
     let threads = changed.lists.of_mut(List::Threads);
     (threads.toggled, threads.wanted, threads.filter) = (0b101, Some((1, Direction::Down)), "hot".to_owned());
     first.keep(&changed).unwrap();
@@ -58,7 +60,11 @@ fn an_unusable_settings_file_is_reported_in_one_sentence_and_defaults_apply() {
     }
     assert!(SettingsFile::open(Some(dir.path().to_owned())).said.is_some(), "a directory");
     // Of another version of the console: what it does not know it passes over.
-    fs::write(&path, "(lists: { \"qubits\": (toggled: [\"colour\"]), \"threads\": (toggled: [\"fame\"]) })").unwrap();
+    fs::write(
+        &path,
+        "(hidden: [\"qubits\"], lists: { \"qubits\": (toggled: [\"colour\"]), \"threads\": (toggled: [\"fame\"]) })",
+    )
+    .unwrap();
     assert_eq!(SettingsFile::open(Some(path)).said, None);
 }
 

@@ -7,7 +7,7 @@
 //! cell. A run with a stated width has the terminal's position in any font.
 
 use crate::model::Model;
-use crate::theme::{Colour, Palette};
+use crate::theme::Colour;
 use crate::view;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
@@ -32,10 +32,7 @@ pub fn picture(model: &Model) -> String {
     let area = Rect::new(0, 0, model.size.0, model.size.1);
     let mut buffer = Buffer::empty(area);
     view::draw(&coloured, area, &mut buffer);
-    let (paper, ink) = match model.theme.palette {
-        Palette::Light => ("#ffffff", "#1e1e1e"),
-        Palette::Dark | Palette::ColourBlind | Palette::Mono => ("#14161a", "#d8d8d8"),
-    };
+    let (paper, ink) = if model.theme.is_light() { ("#ffffff", "#1e1e1e") } else { ("#14161a", "#d8d8d8") };
     let (width, height) =
         (u32::from(area.width) * CELL_WIDTH + 2 * MARGIN, u32::from(area.height) * CELL_HEIGHT + 2 * MARGIN);
     let mut text = format!(

@@ -50,23 +50,28 @@ pub(super) const COLOUR_BLIND: Row = [
     hue((235, 235, 235), 255, Color::White),
 ];
 
-/// The colour of `tone`; `None`: the terminal's default.
+/// Position of a tone in a [`Row`]; `None`: the tone never has a colour.
+pub(super) fn place(tone: Tone) -> Option<usize> {
+    Some(match tone {
+        Tone::Dim => 0,
+        Tone::Good => 1,
+        Tone::Warn => 2,
+        Tone::Bad => 3,
+        Tone::Title => 4,
+        Tone::Accent => 5,
+        Tone::Plain | Tone::Selected | Tone::Badge => return None,
+    })
+}
+
+/// The colour of `tone` in a palette of the console's; `None`: the terminal's default.
 pub(super) fn of(palette: Palette, colour: Colour, tone: Tone) -> Option<Color> {
     let row = match palette {
         Palette::Dark => &DARK,
         Palette::Light => &LIGHT,
         Palette::ColourBlind => &COLOUR_BLIND,
-        Palette::Mono => return None,
+        Palette::Mono | Palette::Own => return None,
     };
-    let hue = match tone {
-        Tone::Dim => &row[0],
-        Tone::Good => &row[1],
-        Tone::Warn => &row[2],
-        Tone::Bad => &row[3],
-        Tone::Title => &row[4],
-        Tone::Accent => &row[5],
-        Tone::Plain | Tone::Selected | Tone::Badge => return None,
-    };
+    let hue = &row[place(tone)?];
     match colour {
         Colour::True => Some(Color::Rgb(hue.rgb.0, hue.rgb.1, hue.rgb.2)),
         Colour::Indexed => Some(Color::Indexed(hue.indexed)),

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "harness")]
 
+use super::file::{self, DARK_BACKGROUND, LIGHT_BACKGROUND, contrast, indexed};
 use super::hues::{self, Row};
 use super::{Colour, Glyphs, Palette, Theme, Tone};
 use ratatui::style::Color;
@@ -16,7 +17,7 @@ fn chosen(variables: &[(&str, &str)]) -> Theme {
 }
 
 fn theme(palette: Palette, colour: Colour) -> Theme {
-    Theme { palette, colour, glyphs: Glyphs::Utf8 }
+    Theme { palette, colour, glyphs: Glyphs::Utf8, own: None }
 }
 
 #[test]
@@ -61,7 +62,7 @@ fn without_colour_no_tone_has_any_and_tones_that_matter_still_differ() {
 
 #[test]
 fn in_every_palette_and_depth_good_warn_and_bad_differ() {
-    for palette in Palette::ALL {
+    for palette in theme(Palette::Dark, Colour::True).palettes() {
         for colour in COLOURS {
             let theme = theme(palette, colour);
             let styles = [Tone::Good, Tone::Warn, Tone::Bad].map(|tone| theme.style(tone));
@@ -72,7 +73,7 @@ fn in_every_palette_and_depth_good_warn_and_bad_differ() {
 
 #[test]
 fn stale_values_never_have_the_good_tone() {
-    for palette in Palette::ALL {
+    for palette in theme(Palette::Dark, Colour::True).palettes() {
         for colour in COLOURS {
             let theme = theme(palette, colour);
             assert_eq!(theme.style_aged(Tone::Good), theme.style(Tone::Dim));
@@ -81,35 +82,10 @@ fn stale_values_never_have_the_good_tone() {
     }
 }
 
-/// Relative luminance after WCAG 2.1.
-fn luminance((r, g, b): (u8, u8, u8)) -> f64 {
-    let linear = |channel: u8| {
-        let c = f64::from(channel) / 255.0;
-        if c <= 0.040_45 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
-    };
-    0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b)
-}
-
-fn contrast(a: (u8, u8, u8), b: (u8, u8, u8)) -> f64 {
-    let (a, b) = (luminance(a), luminance(b));
-    (a.max(b) + 0.05) / (a.min(b) + 0.05)
-}
-
-/// The colour that xterm shows for an index from 16 on.
-fn indexed(index: u8) -> (u8, u8, u8) {
-    const STEPS: [u8; 6] = [0, 95, 135, 175, 215, 255];
-    if index >= 232 {
-        let grey = 8 + 10 * (index - 232);
-        return (grey, grey, grey);
-    }
-    let at = usize::from(index - 16);
-    (STEPS[at / 36], STEPS[at / 6 % 6], STEPS[at % 6])
-}
-
 #[test]
 fn every_colour_can_be_read_on_its_background() {
     let rows: [(&Row, (u8, u8, u8)); 3] =
-        [(&hues::DARK, (24, 24, 24)), (&hues::LIGHT, (250, 250, 250)), (&hues::COLOUR_BLIND, (24, 24, 24))];
+        [(&hues::DARK, DARK_BACKGROUND), (&hues::LIGHT, LIGHT_BACKGROUND), (&hues::COLOUR_BLIND, DARK_BACKGROUND)];
     for (row, background) in rows {
         for hue in row {
             for colour in [hue.rgb, indexed(hue.indexed)] {
@@ -123,7 +99,7 @@ fn every_colour_can_be_read_on_its_background() {
 #[test]
 fn the_table_of_styles_is_as_recorded() {
     let mut out = String::new();
-    for palette in Palette::ALL {
+    for palette in theme(Palette::Dark, Colour::True).palettes() {
         for colour in COLOURS {
             let _ = writeln!(out, "{} {colour:?}", palette.name());
             for tone in TONES {
@@ -134,4 +110,80 @@ fn the_table_of_styles_is_as_recorded() {
         }
     }
     insta::assert_snapshot!("styles", out);
+}
+
+fn own(text: &str, colour: Colour) -> Theme {
+    let own = file::read(text).unwrap_or_else(|error| panic!("{error}"));
+    Theme { palette: Palette::Own, own: Some(own), ..theme(Palette::Dark, colour) }
+}
+
+#[test]
+fn a_theme_file_names_colours_and_its_base_gives_the_others() {
+    let text = r##"(base: "light", warn: "#8a4b00", bad: "magenta", title: "24")"##;
+    for (colour, warn) in
+        [(Colour::True, Color::Rgb(138, 75, 0)), (Colour::Indexed, Color::Indexed(94)), (Colour::Sixteen, Color::Red)]
+    {
+        let own = own(text, colour);
+        assert_eq!(own.style(Tone::Warn).fg, Some(warn), "{colour:?}");
+        assert_eq!(own.style(Tone::Bad).fg, Some(Color::Magenta));
+        assert_eq!(own.style(Tone::Good), theme(Palette::Light, colour).style(Tone::Good));
+        assert!(own.is_light());
+    }
+    assert_eq!(own(text, Colour::Indexed).style(Tone::Title).fg, Some(Color::Indexed(24)));
+    assert_eq!(own(text, Colour::None).style(Tone::Warn), theme(Palette::Dark, Colour::None).style(Tone::Warn));
+    assert!(!own(r#"(base: "mono", good: "green")"#, Colour::True).is_light());
+}
+
+#[test]
+fn a_users_own_theme_is_offered_only_if_there_is_one() {
+    let order = |mut theme: Theme| {
+        std::iter::repeat_with(|| {
+            theme.palette = theme.next_palette();
+            theme.palette.name()
+        })
+        .take(5)
+        .collect::<Vec<_>>()
+    };
+    assert_eq!(order(theme(Palette::Mono, Colour::True)), ["dark", "light", "colour-blind", "mono", "dark"]);
+    let own = own(r#"(base: "dark")"#, Colour::True);
+    assert_eq!(order(own), ["dark", "light", "colour-blind", "mono", "own"]);
+}
+
+#[test]
+fn a_bad_theme_file_is_refused_with_its_place() {
+    let long = format!("(base: \"{}\")", "x".repeat(60_000));
+    for (text, expected) in [
+        (r##"(base: "dark", wran: "#ffffff")"##, "1:"),
+        (r#"(base: "dark", wran: "red")"#, "wran"),
+        ("nonsense", "1:1"),
+        ("", "1:1"),
+        (r#"(warn: "red")"#, "base"),
+        (r#"(base: "solarized")"#, "base 'solarized' is not a theme; use dark, light, colour-blind or mono"),
+        (r#"(base: "own")"#, "base 'own'"),
+        (r##"(base: "dark", warn: "#12345")"##, "warn: '#12345' is not a colour"),
+        (r#"(base: "dark", warn: "reset")"#, "warn: 'reset' is not a colour"),
+        (r#"(base: "dark", warn: 7)"#, "1:22"),
+        (r##"(base: "dark", bad: "#200000")"##, "bad: '#200000' cannot be read on a dark background (contrast 1."),
+        (r#"(base: "light", bad: "231")"#, "choose a darker colour"),
+        (r#"(base: "dark", warn: "red", bad: "red")"#, "warn and bad have the same colour"),
+        (long.as_str(), "bytes omitted"),
+        ("\u{1b}[2J", "1:1"),
+    ] {
+        let said = file::read(text).unwrap_err().to_string();
+        assert!(said.contains(expected) && said.len() < 1_000, "{}: {said}", &text[..text.len().min(60)]);
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_theme_file_makes_it_panic_and_every_accepted_colour_can_be_read(
+        base in "dark|light|colour-blind|mono|x", warn in "#[0-9a-f]{6}|[a-z-]{3,9}|[0-9]{1,3}|\\PC{0,9}",
+    ) {
+        let Ok(own) = file::read(&format!("(base: {base:?}, warn: {warn:?})")) else { return Ok(()) };
+        let theme = Theme { palette: Palette::Own, own: Some(own), ..theme(Palette::Dark, Colour::True) };
+        if let Some(Color::Rgb(r, g, b)) = theme.style(Tone::Warn).fg {
+            let behind = if theme.is_light() { LIGHT_BACKGROUND } else { DARK_BACKGROUND };
+            proptest::prop_assert!(contrast((r, g, b), behind) >= file::CONTRAST_MIN);
+        }
+    }
 }

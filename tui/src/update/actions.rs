@@ -96,6 +96,7 @@ pub(super) fn run(model: &mut Model, typed: &Typed) -> Vec<Effect> {
         Some(Choice::Execute(command)) => return questions::ask(model, command),
         Some(Choice::Theme(palette)) => palette::theme(model, palette),
         Some(Choice::Glyphs(glyphs)) => (model.theme.glyphs, model.chosen.glyphs) = (glyphs, Some(glyphs)),
+        Some(Choice::Panel(panel)) => palette::panel(model, panel),
         Some(Choice::Sort(column, direction)) => {
             if let Some(list) = List::of(model.view) {
                 lists::by(model, list, Some((column, direction)));
@@ -149,7 +150,7 @@ fn look(model: &mut Model, action: Action) {
         Action::Toggle => lists::toggle(model),
         Action::Zoom => zoom(model),
         Action::Back => back(model),
-        Action::NextTheme => palette::theme(model, model.theme.palette.next()),
+        Action::NextTheme => palette::theme(model, model.theme.next_palette()),
         Action::Mark => mark(model),
         Action::Tour => {
             if let Some((kind, text)) = tour::go_on(model) {

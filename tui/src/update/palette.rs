@@ -1,10 +1,11 @@
-//! Choices of the palette, and changes of colours.
+//! Choices of the palette, and changes of colours and layout.
 //!
 //! Pure, on the console thread.
 
 use super::notice;
+use crate::model::choices::Panel;
 use crate::model::commands::{self, Choice, Typed};
-use crate::model::{Model, NoticeKind};
+use crate::model::{Model, NoticeKind, View};
 use crate::theme::{Colour, Palette};
 
 /// The effect of the selected palette line; without a match, a notice says so.
@@ -24,4 +25,13 @@ pub(super) fn theme(model: &mut Model, palette: Palette) {
         _ => format!("theme {}", palette.name()),
     };
     notice(model, NoticeKind::Done, said);
+}
+
+/// Shows a panel of the overview or hides it, and goes there.
+pub(super) fn panel(model: &mut Model, panel: Panel) {
+    let hidden = &mut model.chosen.hidden[panel as usize];
+    *hidden = !*hidden;
+    let said = if *hidden { "hidden; :layout shows it again" } else { "shown, where the screen has room" };
+    notice(model, NoticeKind::Done, format!("panel {}: {said}", panel.name()));
+    model.view = View::Overview;
 }

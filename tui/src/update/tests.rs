@@ -23,7 +23,7 @@ use pinwheel_engine::board::SpinPolicy;
 use pinwheel_engine::engine::Command;
 use pinwheel_engine::profile::OnHangup;
 
-const THEME: Theme = Theme { palette: Palette::Dark, colour: Colour::Sixteen, glyphs: Glyphs::Utf8 };
+const THEME: Theme = Theme { palette: Palette::Dark, colour: Colour::Sixteen, glyphs: Glyphs::Utf8, own: None };
 
 /// A console with its loop's acting side, without terminal and clock.
 struct Bench {

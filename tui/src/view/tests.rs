@@ -8,6 +8,7 @@ mod narrow;
 use super::draw;
 use crate::keymap::bound::Hint;
 use crate::keymap::key::Key;
+use crate::model::choices::Panel;
 use crate::model::{Model, View};
 use crate::msg::{ConsoleCost, Finished, Msg};
 use crate::source::offers_of;
@@ -24,7 +25,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
 use std::fmt::Write;
 
-const COLOUR: Theme = Theme { palette: Palette::Dark, colour: Colour::Sixteen, glyphs: Glyphs::Utf8 };
+const COLOUR: Theme = Theme { palette: Palette::Dark, colour: Colour::Sixteen, glyphs: Glyphs::Utf8, own: None };
 const MONO: Theme = Theme { colour: Colour::None, ..COLOUR };
 const ASCII: Theme = Theme { glyphs: Glyphs::Ascii, ..COLOUR };
 const MONO_ASCII: Theme = Theme { colour: Colour::None, ..ASCII };
@@ -155,6 +156,37 @@ fn views_look_as_recorded() {
             insta::assert_snapshot!(format!("{view:?}_{}x{}_{i}", size.0, size.1), dump(&model));
         }
     }
+}
+
+/// A hidden panel is not drawn, the others are, and those that had no room get its rows.
+#[test]
+fn the_overview_leaves_hidden_panels_out_and_gives_others_their_rows() {
+    let titles = [
+        (Panel::Silos, "idle "),
+        (Panel::Trends, "\n p99.9 "),
+        (Panel::Latency, "latency 1 s"),
+        (Panel::Streams, " streams: answered"),
+        (Panel::Threads, "─ threads"),
+    ];
+    let shown = |model: &Model| {
+        let text = text(&drawn(model));
+        titles.into_iter().filter(|(_, title)| text.contains(title)).map(|(panel, _)| panel).collect::<Vec<_>>()
+    };
+    let mut wide = watched(COLOUR, (200, 60), SyntheticFaults::All);
+    assert_eq!(shown(&wide), Panel::ALL);
+    for (place, panel) in Panel::ALL.into_iter().enumerate() {
+        wide.chosen.hidden[place] = true;
+        assert!(!shown(&wide).contains(&panel), "{panel:?}");
+        assert_eq!(shown(&wide).len(), Panel::ALL.len() - 1, "{panel:?}");
+        wide.chosen.hidden[place] = false;
+    }
+    let mut narrow = watched(COLOUR, (80, 24), SyntheticFaults::None);
+    assert!(!shown(&narrow).contains(&Panel::Latency));
+    narrow.chosen.hidden[Panel::Silos as usize] = true;
+    assert!(shown(&narrow).contains(&Panel::Latency));
+    narrow.chosen.hidden = [true; Panel::ALL.len()];
+    let text = text(&drawn(&narrow));
+    assert!(shown(&narrow).is_empty() && text.contains("silo 0") && text.contains("incidents:"), "{text}");
 }
 
 /// The recorded cases cover each pair of size, number of colours and glyph set.

@@ -9,7 +9,7 @@ use pinwheel_engine::profile::OnHangup;
 
 #[test]
 fn columns_fit_their_width_and_at_most_the_last_takes_what_is_left() {
-    let theme = Theme { palette: Palette::Dark, colour: Colour::Sixteen, glyphs: Glyphs::Utf8 };
+    let theme = Theme { palette: Palette::Dark, colour: Colour::Sixteen, glyphs: Glyphs::Utf8, own: None };
     let model = Model::new(theme, (80, 24), OnHangup::Drain);
     for list in List::ALL {
         for width in [80, 100, 120, 160, 200] {

@@ -4,6 +4,7 @@ use super::Bench;
 use crate::effect::Effect;
 use crate::keymap::bound::Keymap;
 use crate::keymap::key::Key;
+use crate::model::choices::Panel;
 use crate::model::lists::{Headings, List, columns_shown, csv, shown};
 use crate::model::{Overlay, View, Zoom};
 use crate::msg::{Finished, Msg};
@@ -151,6 +152,12 @@ fn the_palette_does_what_the_words_say_and_asks_before_a_profile() {
     bench.keys(&written("alarms: what"));
     bench.keys(&[Key::Enter]);
     assert_eq!(bench.model.view, View::Alarms);
+    for hidden in [true, false] {
+        bench.keys(&[Key::Char(':')]);
+        bench.keys(&written("layout trends"));
+        bench.keys(&[Key::Enter]);
+        assert_eq!((bench.model.chosen.hides(Panel::Trends), bench.model.view), (hidden, View::Overview));
+    }
     bench.keys(&[Key::Char(':')]);
     bench.keys(&written("profile shared"));
     bench.keys(&[Key::Enter]);

@@ -1,9 +1,10 @@
 //! Overview: is every shot answered, and how fast?
 //!
 //! As many silos as fit (the others in a line each, and in full by the arrow keys), then trends,
-//! threads, alarms.
+//! threads, alarms. The palette's `layout` lines hide panels; those left have their rows.
 
 use super::{alarms, latency, path, rows_of, slotmap, streams, threads, trends};
+use crate::model::choices::Panel;
 use crate::model::derived::SiloDerived;
 use crate::model::target::Target;
 use crate::model::{Model, Picture, View};
@@ -22,21 +23,34 @@ const LABEL: u16 = 7;
 /// Draws the view.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let (width, height) = (pen.width(), pen.height());
-    let thread_rows = u16::try_from(picture.snapshot.threads.len()).unwrap_or(u16::MAX).clamp(1, height / 4) + 1;
+    let shows = |panel| !model.chosen.hides(panel);
+    let threads = u16::try_from(picture.snapshot.threads.len()).unwrap_or(u16::MAX);
+    let thread_rows = if shows(Panel::Threads) { threads.clamp(1, height / 4) + 1 } else { 0 };
     let kept = ALARM_ROWS + thread_rows;
     title(picture, pen);
     let silos_end = height.saturating_sub(kept + 1);
-    let (mut y, hidden) = silos(model, picture, &mut pen.rows(1, silos_end));
+    let (mut y, hidden) = if shows(Panel::Silos) || picture.snapshot.silos.is_empty() {
+        silos(model, picture, &mut pen.rows(1, silos_end))
+    } else {
+        (0, (0..picture.snapshot.silos.len()).collect())
+    };
     y += 1;
     let spare = height.saturating_sub(y + kept);
     let other_rows = u16::try_from(hidden.len()).unwrap_or(u16::MAX).min(spare.saturating_sub(TRENDS_MIN).max(1));
-    let trend_rows = (spare.saturating_sub(other_rows)).min(trends::ROWS_MAX);
+    let trends_max = if shows(Panel::Trends) { trends::ROWS_MAX } else { 0 };
+    let trend_rows = (spare.saturating_sub(other_rows)).min(trends_max);
     y += others(picture, &hidden, &mut pen.rows(y, y + spare - trend_rows));
     trends::draw(model, &mut pen.part(0, y, width, trend_rows));
     y += trend_rows;
-    y += latency::draw(picture, &mut pen.rows(y, height.saturating_sub(kept)));
-    y += streams::draw(picture, &mut pen.rows(y, height.saturating_sub(kept)));
-    threads::list(model, picture, &mut pen.rows(y, y + thread_rows));
+    if shows(Panel::Latency) {
+        y += latency::draw(picture, &mut pen.rows(y, height.saturating_sub(kept)));
+    }
+    if shows(Panel::Streams) {
+        y += streams::draw(picture, &mut pen.rows(y, height.saturating_sub(kept)));
+    }
+    if shows(Panel::Threads) {
+        threads::list(model, picture, &mut pen.rows(y, y + thread_rows));
+    }
     alarms::draw(model, picture, &mut pen.rows(y + thread_rows, height));
 }
 
