@@ -53,7 +53,7 @@ impl OtherThread {
     pub fn who(&self) -> String {
         let OtherThread { pid, command, whose, .. } = self;
         match self.processes {
-            1 if self.is_own => format!("{OWN}{command} ({pid})"),
+            1 if self.is_own => format!("{OWN}thread {command} ({pid})"),
             1 => format!("{command} ({pid}){whose}"),
             count => format!("{command} ×{count}{whose}"),
         }

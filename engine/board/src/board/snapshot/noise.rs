@@ -126,7 +126,9 @@ impl NoiseShares {
 /// What keeps other threads off `core`.
 #[must_use]
 pub fn mend_tasks(core: u32) -> String {
-    format!("start it elsewhere (taskset), or boot with isolcpus={core}; pinwheel check says how")
+    format!(
+        "keep it off: a program with taskset, a kernel thread by booting with isolcpus={core}; pinwheel check says how"
+    )
 }
 
 /// What keeps the hypervisor from taking a core.
@@ -166,14 +168,14 @@ mod tests {
 
     #[test]
     fn the_largest_share_has_its_remedy_and_whoever_had_the_core_is_named_by_record_or_as_seen() {
-        assert!(source(&NOISE).starts_with("start it elsewhere") && source(&NOISE).contains("isolcpus=1"));
+        assert!(source(&NOISE).starts_with("keep it off") && source(&NOISE).contains("isolcpus=1"));
         let interrupts = NoiseView { ready_ns: 0, ..NOISE };
         assert!(source(&interrupts).contains("pinwheel noise"));
         assert!(source(&NoiseView { ready_ns: 0, stolen_ns: 30_000_000, ..NOISE }).contains("dedicated cores"));
         assert_eq!(source(&NoiseView { gap_ns: 0, ..interrupts }), "");
         assert_eq!(source(&NoiseView::default()), "");
         let noise = NoiseView { taken_by: "cc1 ×14".to_owned(), taken_by_ns: 20_000_000, ..NOISE };
-        assert!(source(&noise).starts_with("cc1 ×14 had the core for 20.0 ms; start it elsewhere"));
+        assert!(source(&noise).starts_with("cc1 ×14 had the core for 20.0 ms; keep it off"));
         let own = NoiseView { taken_by: format!("{OWN}watchdog (9)"), ..noise };
         assert!(source(&own).ends_with("keeps its own cold threads off this one"));
         let (command, user) = ("sh".to_owned(), String::new());
