@@ -240,7 +240,7 @@ fn a_terminal_without_a_reader_blocks_neither_the_engine_nor_sigterm() {
 
 /// Presses keys of three views, each after a pause of its own as hands make it, and says how long
 /// each one's picture took.
-fn answered_after(terminal: &mut Terminal, keys: usize) -> Vec<Duration> {
+pub fn answered_after(terminal: &mut Terminal, keys: usize) -> Vec<Duration> {
     let views = [("2", "which is late"), ("r", "which queue is full"), ("t", "which logical qubit")];
     let mut took = Vec::new();
     for (at, (key, words)) in views.iter().cycle().take(keys).enumerate() {

@@ -1,6 +1,7 @@
 //! `attach ssh:HOST`: the host's own program, by a program `ssh` of the test that runs each command line here.
 
 use crate::attach::Headless;
+use crate::console::answered_after;
 use crate::terminal::Terminal;
 use crate::world::{World, engine, until, word};
 use std::fs;
@@ -87,4 +88,33 @@ fn a_host_without_the_program_or_without_a_link_is_refused_in_one_sentence() {
         let ran = world.run(words).exits(2);
         assert!(ran.err.contains(said), "{}", ran.err);
     }
+}
+
+/// Prints how soon a key's picture is on a terminal over ssh: a figure of the specification.
+/// `PINWHEEL_TEST_SSH` names a host that is this machine, as the user's own ssh reaches it; without it
+/// the test's `ssh` measures what the console adds.
+#[test]
+#[ignore = "a measurement of half a minute, for a quiet machine"]
+fn keys_over_ssh() {
+    let _one = engine();
+    let world = World::new();
+    let host = std::env::var("PINWHEEL_TEST_SSH").ok();
+    let path = match host {
+        Some(_) => std::env::var("PATH").unwrap(),
+        None => with_ssh(&world, SSH),
+    };
+    // A real ssh hands on none of the world's variables.
+    let variables =
+        world.variables().iter().map(|(name, value)| format!("export {name}='{}'\n", word(value))).collect::<String>();
+    let there = world.put("there", format!("#!/bin/sh\n{variables}exec {} \"$@\"\n", env!("CARGO_BIN_EXE_pinwheel")));
+    fs::set_permissions(&there, fs::Permissions::from_mode(0o755)).unwrap();
+    let _run = Headless::start(&world);
+    let words = format!("attach ssh:{} --program {}", host.as_deref().unwrap_or("lab2"), word(&there));
+    let mut console = Terminal::start(&world, &words, (200, 60), &[("PATH", &path)]);
+    console.see_live();
+    let took = answered_after(&mut console, 300);
+    let at = |share: f64| took[((took.len() - 1) as f64 * share) as usize];
+    eprintln!("300 keys over ssh: p50 {:?}, p99 {:?}, longest {:?}", at(0.5), at(0.99), at(1.0));
+    console.press("q");
+    assert_eq!(console.end(), 0);
 }
