@@ -148,6 +148,24 @@ def test_a_full_region_blocks_until_the_timeout_and_accepted_shots_are_answered_
     assert engine.decode(shots(10), bit_packed_shots=True).shape == (10, 1)
 
 
+def test_other_threads_go_on_while_a_call_waits(engine):
+    steps, is_over = 0, threading.Event()
+
+    def wait():
+        with pytest.raises(TimeoutError):
+            engine.decode(shots(1), bit_packed_shots=True, timeout=0.5)
+        is_over.set()
+
+    engine.pause()
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    while not is_over.is_set():
+        steps += 1
+    waiting.join()
+    engine.resume()
+    assert steps > 1000
+
+
 def test_commands_are_acknowledged_or_refused_and_recorded_with_their_author_and_reason(engine):
     status = engine.status()
     assert (status["phase"], status["pid"], status["run_dir"]) == ("LIVE", os.getpid(), engine.run_dir)
@@ -200,8 +218,9 @@ def test_the_end_of_a_block_drains_and_a_closed_engine_says_that_it_has_ended():
     assert engine.report["answered"] == 1000 and engine.report["streams"][0]["answered"] == 1000
     assert len(engine.answers()) == 1000
     engine.close()
-    with pytest.raises(ConnectionError, match=f"the engine of process {os.getpid()} has ended; start another one"):
-        engine.decode(np.zeros((1, bits), bool))
+    for call in (engine.decode, engine.submit):
+        with pytest.raises(ConnectionError, match=f"the engine of process {os.getpid()} has ended; start another one"):
+            call(np.zeros((1, bits), bool))
     with pytest.raises(ZeroDivisionError), pinwheel.Engine(PATIENT, model="surface_d3") as engine:
         1 / 0
     assert engine.report["ended_by"] == "drained"
