@@ -191,8 +191,10 @@ class Engine:
             latency_ns           uint64: from its arrival in the engine to its answer
             predictions          uint8 of shape (num_observables,): the flipped observables; zeros after an error
 
-        Raises ConnectionError if the engine has ended before an answer came.
+        Raises ValueError for a negative count, and ConnectionError if the engine has ended before an answer came.
         """
+        if count is not None and count < 0:
+            raise ValueError(f"found count={count}, expected 0 or more, or None")
         return _table(self._core.answers(count, timeout), self.num_observables)
 
     @overload

@@ -226,7 +226,11 @@ impl Engine {
     /// Executes a command of the control socket, and returns what was acknowledged.
     fn command(&self, py: Python<'_>, command: &str, why: &str) -> PyResult<String> {
         self.check_process()?;
-        let command: Command = serde_json::from_str(command).map_err(value_error)?;
+        let command: Command = serde_json::from_str(command).map_err(|error| {
+            // The place is one in a text that the caller has not seen.
+            let said = error.to_string();
+            value_error(said.split(" at line ").next().unwrap_or_default())
+        })?;
         let done = py.detach(|| {
             let command = rooted(command).map_err(value_error)?;
             self.control.execute(command, why).map_err(|error| match error {

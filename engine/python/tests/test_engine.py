@@ -186,6 +186,10 @@ def test_commands_are_acknowledged_or_refused_and_recorded_with_their_author_and
             call()
     with pytest.raises(ValueError, match="found profile|no/such.ron"):
         engine.profile("no/such.ron")
+    with pytest.raises(ValueError, match="^unknown variant `burn`, expected one of `drain`, `kill`, `rejoin`$"):
+        engine.silo("burn", 0)
+    with pytest.raises(ValueError, match="found count=-1, expected 0 or more, or None"):
+        engine.answers(-1)
     with pytest.raises(ValueError, match="found rate nan, expected a finite number or None"):
         engine.rate(float("nan"))
     texts = [event["text"] for event in pinwheel.open_run(engine.run_dir).events]
