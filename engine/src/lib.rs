@@ -39,6 +39,7 @@
 //! | | [`silo`] | one pipeline, assembled from its stages |
 //! | | [`engine`] | start, commands, drain and outcome of a run |
 //! | `pinwheel_collect` | | logical error rates in bulk, without an engine |
+//! | `pinwheel_report` | | reports, pages and boards of runs; the way to a running engine |
 //! | `pinwheel_lab` | | the same roles in seeded virtual time; injected faults; synthetic loads |
 #![warn(missing_docs, unreachable_pub)]
 

@@ -18,7 +18,6 @@ mod widgets;
 mod theme;
 mod settings;
 mod term;
-mod report;
 mod tests;
 
 use effect::Effect;

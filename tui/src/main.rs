@@ -15,7 +15,6 @@ mod settings;
 mod term;
 
 mod cli;
-mod report;
 
 use pinwheel_engine::engine::Allocator;
 use std::process::ExitCode;

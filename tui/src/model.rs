@@ -38,7 +38,7 @@ use measured::Measured;
 use pinwheel_engine::board::SpinPolicy;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::profile::OnHangup;
-use pinwheel_engine::roles::ThreadState;
+use pinwheel_report::moment::silence_ns;
 use std::rc::Rc;
 use switch::Switch;
 use target::Pressed;
@@ -314,8 +314,7 @@ impl Model {
     /// watchdog checks heartbeats: if all threads stopped, so did this console.
     pub fn silence_ns(&self) -> u64 {
         let Some(picture) = self.live.picture.as_ref().filter(|_| self.ownership != Ownership::Own) else { return 0 };
-        let running = picture.snapshot.threads.iter().filter(|thread| thread.state == ThreadState::Running);
-        running.map(|thread| thread.heartbeat_age_ns).min().unwrap_or(0)
+        silence_ns(&picture.snapshot)
     }
 
     /// Whether the console is read-only.

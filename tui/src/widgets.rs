@@ -3,7 +3,8 @@
 //! Pure, on the console thread; every write is clipped to its panel, so that no size of the
 //! terminal causes a panic.
 
-pub mod format;
 pub mod pen;
 pub mod strip;
 pub mod wrap;
+
+pub use pinwheel_report::format;

@@ -1,4 +1,4 @@
-"""Decoders for quantum error correction, on NumPy arrays.
+"""Decoders and engines for quantum error correction, on NumPy arrays.
 
 A model is a detector error model as Stim writes it. `Matching` decodes shots by it:
 
@@ -6,6 +6,13 @@ A model is a detector error model as Stim writes it. `Matching` decodes shots by
     predictions = matching.decode_batch(shots)
 
 `sinter_decoders()` has the same decoders for `sinter.collect`.
+
+`Engine` runs a real-time engine in this process, and `attach` finds a running one:
+
+    with pinwheel.Engine("lab", model="surface_d5") as engine:
+        predictions = engine.decode(shots)
+
+`open_run` reads what a run recorded.
 """
 
 from __future__ import annotations
@@ -17,14 +24,16 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
+from ._engine import Engine, attach
+from ._run import Run, open_run
+from ._shots import Bits, packed_shots
 
 if TYPE_CHECKING:
     from ._sinter import SinterDecoder
 
-__all__ = ["Matching", "sinter_decoders"]
+__all__ = ["Engine", "Matching", "Run", "attach", "open_run", "sinter_decoders"]
 
 DecoderName = Literal["matching", "correlated", "union-find", "lookup"]
-Bits = npt.NDArray[np.uint8]
 Weights = npt.NDArray[np.float64]
 
 
@@ -104,7 +113,7 @@ class Matching:
             raise ValueError(
                 f"found a syndrome of shape {one.shape}, expected ({self.num_detectors},); decode_batch takes many shots"
             )
-        answers = self._core.decode(self._packed(one[np.newaxis], False).tobytes(), 1)
+        answers = self._core.decode(packed_shots(one[np.newaxis], False, self.num_detectors).tobytes(), 1)
         observables = self.num_observables
         packed = np.ndarray(-(-observables // 8), np.uint8, answers.predictions())
         prediction = np.unpackbits(packed, count=observables, bitorder="little")
@@ -149,7 +158,7 @@ class Matching:
 
         Raises as `decode`; the message names the first shot that is wrong. Ctrl-C stops it.
         """
-        packed = self._packed(np.asarray(shots), bit_packed_shots)
+        packed = packed_shots(np.asarray(shots), bit_packed_shots, self.num_detectors)
         answers = self._core.decode(packed.tobytes(), len(packed))
         observables = self.num_observables
         shape = (len(packed), -(-observables // 8))
@@ -159,29 +168,6 @@ class Matching:
         if return_weights:
             return predictions, np.ndarray(len(packed), np.float64, answers.weights())
         return predictions
-
-    def _packed(self, shots: npt.NDArray[Any], is_packed: bool) -> Bits:
-        """The shots, checked and packed."""
-        detectors = self.num_detectors
-        width = -(-detectors // 8) if is_packed else detectors
-        if is_packed and shots.dtype != np.uint8:
-            raise TypeError(f"found bit-packed shots of dtype {shots.dtype}, expected uint8")
-        if shots.dtype.kind not in "bui":
-            raise TypeError(f"found shots of dtype {shots.dtype}, expected bool or an integer dtype")
-        if shots.ndim != 2 or shots.shape[1] != width:
-            other = shots.ndim == 2 and shots.shape[1] == (detectors if is_packed else -(-detectors // 8))
-            remedy = f"; pass bit_packed_shots={not is_packed}" if other else ""
-            packing = ", 8 in a byte" if is_packed else ""
-            raise ValueError(
-                f"found shots of shape {shots.shape}, expected (shots, {width}) for {detectors} detectors{packing}{remedy}"
-            )
-        if is_packed:
-            return shots
-        is_wrong = shots.dtype.kind != "b" and np.maximum.reduce(shots, axis=None, initial=0) > 1
-        if is_wrong or (shots.dtype.kind == "i" and np.minimum.reduce(shots, axis=None, initial=0) < 0):
-            shot, detector = np.argwhere((shots != 0) & (shots != 1))[0]
-            raise ValueError(f"shot {shot}: found {shots[shot, detector]} at detector {detector}, expected 0 or 1")
-        return np.packbits(shots, axis=1, bitorder="little")
 
 
 def sinter_decoders(*, abstain_below_db: float | None = None) -> dict[str, SinterDecoder]:

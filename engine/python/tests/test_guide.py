@@ -19,5 +19,6 @@ def test_every_program_of_the_guide_runs(tmp_path):
         assert "pinwheel" in program and done.stdout.strip()
 
 
-def test_the_first_program_has_its_answer_in_at_most_five_lines():
-    assert len([line for line in PROGRAMS[0].splitlines() if line.strip()]) <= 5
+def test_decoders_and_engines_have_their_first_answer_in_at_most_five_lines():
+    for program in (PROGRAMS[0], next(program for program in PROGRAMS if "pinwheel.Engine(" in program)):
+        assert len([line for line in program.splitlines() if line.strip()]) <= 5

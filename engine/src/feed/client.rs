@@ -35,7 +35,7 @@ pub struct Received {
 }
 
 /// A connection that sends shots and receives answers.
-pub trait Client {
+pub trait Client: Send {
     /// The engine's welcome, once it has arrived.
     ///
     /// # Errors

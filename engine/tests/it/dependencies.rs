@@ -49,7 +49,7 @@ fn page() -> String {
 
 #[test]
 fn each_dependency_of_each_manifest_says_in_its_line_why_it_is_there() {
-    let mut manifests: Vec<String> = ["bench", "collect", "lab", "fuzz", "plugins/library", "python"]
+    let mut manifests: Vec<String> = ["bench", "collect", "report", "lab", "fuzz", "plugins/library", "python"]
         .into_iter()
         .chain(CRATES)
         .map(|at| format!("engine/{at}/Cargo.toml"))

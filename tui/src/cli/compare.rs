@@ -8,7 +8,6 @@ use super::places::UserPaths;
 use super::refusal::Refusal;
 use super::runs;
 use super::say::Print;
-use crate::report::{byar_95, interval_95, merged};
 use crate::widgets::format::time;
 use clap::Args as ClapArgs;
 use pinwheel_engine::board::deadlines::{WrongOrLate, wrong_or_late};
@@ -16,14 +15,13 @@ use pinwheel_engine::board::histogram::{DEADLINES_NS, Histogram};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::files;
 use pinwheel_engine::profile::{self, Change, Profile, diff};
+use pinwheel_report::report::{byar_95, interval_95, merged};
+use pinwheel_report::runs::json_of;
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-
-/// Largest report file; its lists grow with streams and threads.
-const REPORT_BYTES_MAX: u64 = 16 << 20;
 
 #[derive(Debug, ClapArgs)]
 pub struct CompareArgs {
@@ -113,11 +111,6 @@ pub fn of_runs(one: PathBuf, other: PathBuf) -> Result<Comparison, Refusal> {
         Ok(Side { dir, report, last })
     };
     Ok(comparison(&[side(one)?, side(other)?]))
-}
-
-/// A JSON file of a run; `None` if there is none that can be read.
-pub fn json_of(dir: &Path, name: &str) -> Option<Value> {
-    serde_json::from_slice(&files::read_in(dir, name, REPORT_BYTES_MAX).ok()?).ok()
 }
 
 fn comparison(sides: &[Side; 2]) -> Comparison {

@@ -10,15 +10,13 @@ use super::engines::{self, RunningEngine};
 use super::refusal::Refusal;
 use super::say::{self, written};
 use super::values::{ShadowWanted, decoder, duration, rate_or_max, shadow_wanted};
-use crate::source::attach::line::Wire;
-use crate::source::attach::{absolute, absolute_decoder, absolute_model};
 use clap::{Args as ClapArgs, Subcommand};
 use pinwheel_engine::board::follow::Follow;
 use pinwheel_engine::board::{self, OwnerState, Phase};
 use pinwheel_engine::code::Format;
-use pinwheel_engine::engine::wire::Outcome;
 use pinwheel_engine::engine::{Command, Done, InputSpec, SiloCommand};
-use pinwheel_engine::profile::{self, Decoder, SHADOW_ONE_IN_DEFAULT};
+use pinwheel_engine::profile::{Decoder, SHADOW_ONE_IN_DEFAULT};
+use pinwheel_report::control;
 use serde_json::json;
 use std::io;
 use std::path::Path;
@@ -174,38 +172,15 @@ fn silo_command(text: &str) -> Result<SiloCommand, String> {
 }
 
 pub fn ctl(args: &CtlArgs) -> Result<u8, Refusal> {
-    let command = command_of(&args.verb)?;
+    let command = control::rooted(command_of(&args.verb)?)?;
     let found = engines::find(args.to.as_deref())?;
-    let about = format!("engine of process {}", found.pid);
-    let socket = found.socket.as_deref().ok_or_else(|| {
-        Refusal::unusable(
-            &about,
-            "no control socket",
-            "one in its run directory",
-            "the run's notes say why it has none",
-        )
-    })?;
-    let refused = |error: &dyn std::fmt::Display| {
-        let expected = format!("user {}'s to be open to us", found.uid);
-        Refusal::unusable(
-            &about,
-            format!("its control socket refused the connection ({error})"),
-            expected,
-            "act as its user, or as root",
-        )
-    };
-    let mut wire = Wire::connect(socket, found.uid).map_err(|error| refused(&error))?;
-    match wire.ask(command, &args.why).map_err(|error| refused(&error))? {
-        Outcome::Refused(said) => Err(Refusal::Usage(format!("{about}: {said}"))),
-        Outcome::Done(done) => {
-            let mut value = serde_json::to_value(&done).unwrap_or_default();
-            if let Some(fields) = value.as_object_mut() {
-                fields.insert("pid".to_owned(), json!(found.pid));
-            }
-            let status = written(say::json(&mut io::stdout().lock(), &value), u8::from(!done.is_acknowledged()));
-            if matches!(done, Done::Input { .. }) { see_next(&found).map(|next| next.max(status)) } else { Ok(status) }
-        }
+    let done = found.control_socket().execute(command, &args.why)?;
+    let mut value = serde_json::to_value(&done).unwrap_or_default();
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("pid".to_owned(), json!(found.pid));
     }
+    let status = written(say::json(&mut io::stdout().lock(), &value), u8::from(!done.is_acknowledged()));
+    if matches!(done, Done::Input { .. }) { see_next(&found).map(|next| next.max(status)) } else { Ok(status) }
 }
 
 /// Waits until the run that follows `before` in its process is live, and prints it.
@@ -277,27 +252,17 @@ fn command_of(verb: &Verb) -> Result<Command, Refusal> {
         Verb::Profile { profile, lent } => {
             let for_s =
                 lent.map(|lent| whole(lent, Duration::from_secs(1), "1 s or more, in whole seconds")).transpose()?;
-            if profile.contains('/') || profile.ends_with(".ron") {
-                // Resolved here, because the engine may have another working directory.
-                let (text, origin) = profile::usable_text(profile, None)?;
-                Command::Profile { name: origin.name(), text: Some(text), for_s }
-            } else {
-                Command::Profile { name: profile.clone(), text: None, for_s }
-            }
+            Command::Profile { name: profile.clone(), text: None, for_s }
         }
         Verb::Pause => Command::Pause,
         Verb::Resume => Command::Resume,
         Verb::Rate { hz } => Command::Rate { hz: Some(*hz).filter(|hz| hz.is_finite()) },
-        Verb::Decoder { decoder, stream } => {
-            Command::Decoder { decoder: absolute_decoder(&decoder.text()), stream: *stream }
-        }
-        Verb::Model { file, stream, .. } => {
-            Command::Model { file: file.as_deref().map(absolute_model), stream: *stream }
-        }
+        Verb::Decoder { decoder, stream } => Command::Decoder { decoder: decoder.text(), stream: *stream },
+        Verb::Model { file, stream, .. } => Command::Model { file: file.clone(), stream: *stream },
         Verb::Shadow { wanted: ShadowWanted::By(decoder), one_in, model } => Command::Shadow {
             decoder: decoder.text(),
             one_in: one_in.unwrap_or(SHADOW_ONE_IN_DEFAULT),
-            model: model.as_deref().map(absolute_model),
+            model: model.clone(),
         },
         Verb::Shadow { wanted: ShadowWanted::Off, one_in: None, model: None } => Command::ShadowOff,
         Verb::Shadow { wanted: ShadowWanted::Off, .. } => {
@@ -310,7 +275,7 @@ fn command_of(verb: &Verb) -> Result<Command, Refusal> {
         Verb::Input { from, dem, observables, format } => {
             let format = format.map(|format| format.name().to_owned());
             let (dem, observables) = (dem.clone(), observables.clone());
-            Command::Input(absolute(InputSpec { from: from.clone(), dem, observables, format }))
+            Command::Input(InputSpec { from: from.clone(), dem, observables, format })
         }
         Verb::Silo { command, silo } => Command::Silo { silo: *silo, command: *command },
         Verb::Move { stream, silo } => Command::Move { stream: *stream, to: *silo },
@@ -326,14 +291,14 @@ fn command_of(verb: &Verb) -> Result<Command, Refusal> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Command, CtlArgs, InputSpec, SiloCommand, Verb, command_of};
+    use super::{Command, CtlArgs, InputSpec, SiloCommand, Verb, command_of, control};
     use clap::{FromArgMatches, Subcommand};
 
     fn parsed(words: &str) -> Result<Command, String> {
         let command = Verb::augment_subcommands(clap::Command::new("ctl"));
         let matches = command.try_get_matches_from(words.split_whitespace()).map_err(|error| error.to_string())?;
         let verb = Verb::from_arg_matches(&matches).map_err(|error| error.to_string())?;
-        command_of(&verb).map_err(|error| error.to_string())
+        control::rooted(command_of(&verb).map_err(|error| error.to_string())?).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -15,9 +15,9 @@ use clap::Args as ClapArgs;
 use pinwheel_engine::code::fit::fitted;
 use pinwheel_engine::code::pairs::{PairCounts, Pairs};
 use pinwheel_engine::code::{Format, Layout, Model};
-use pinwheel_engine::engine::{DEM_BYTES_MAX, DETECTIONS, StreamCounts, StreamDetections, detection_files};
+use pinwheel_engine::engine::{DEM_BYTES_MAX, DETECTIONS, StreamDetections};
 use pinwheel_engine::files;
-use pinwheel_engine::record::{Output, RunDir};
+use pinwheel_engine::record::Output;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -68,13 +68,6 @@ struct Change {
     detectors: Vec<u32>,
     before: f64,
     after: f64,
-}
-
-/// Keeps the models and the counts of a run that watched for drifts.
-pub fn keep(run_dir: &mut RunDir, counted: &[StreamCounts]) {
-    for (name, content) in detection_files(counted, &mut Vec::new()) {
-        run_dir.write(&name, &content);
-    }
 }
 
 pub fn fit(args: &FitArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {

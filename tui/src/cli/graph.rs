@@ -6,7 +6,6 @@
 use super::distinct_files::require_distinct;
 use super::refusal::{Refusal, require_threads};
 use super::say::{self, Print};
-use crate::report::grouped;
 use clap::builder::{PossibleValuesParser, RangedI64ValueParser, TypedValueParser};
 use clap::{Args as ClapArgs, value_parser};
 use pinwheel_engine::clock::Clock;
@@ -19,6 +18,7 @@ use pinwheel_engine::record::Output;
 use pinwheel_lab::graphs::bundled;
 use pinwheel_lab::graphs::graph_spec::{GraphSpec, Kernel};
 use pinwheel_lab::graphs::run::{Report, run_graph, workers_for};
+use pinwheel_report::report::grouped;
 use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};

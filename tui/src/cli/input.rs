@@ -1,18 +1,17 @@
 //! Loads the model and the shots, and checks that they match.
 //!
-//! Runs before anything is started or created, so that a bad file leaves nothing behind. Bounds:
-//! [`DEM_BYTES_MAX`] and the limits of the engine's `code` module. The engine reads standard input
+//! Runs before anything is started or created, so that a bad file leaves nothing behind. Bounded by
+//! the limits of [`mod@model_file`] and of the engine's `code` module. The engine reads standard input
 //! later; this module only wraps it.
 
 use super::measurements;
 use super::refusal::Refusal;
 use super::request::{ModelSource, RunRequest, ShotSource};
-use super::shots::{BUFFER_BYTES, file_name, read_set, read_truth};
+use super::shots::{BUFFER_BYTES, read_set, read_truth};
 use super::soft;
-use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
-use pinwheel_engine::code::{Format, Layout, Model, NameError, ShotReader, bundled_named, bundled_names};
-use pinwheel_engine::engine::{DEM_BYTES_MAX, Input};
-use pinwheel_engine::files;
+use pinwheel_engine::code::{Format, Layout, Model, ShotReader};
+use pinwheel_engine::engine::Input;
+use pinwheel_report::model_file::{self, Precedence, file_name};
 use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
@@ -68,41 +67,12 @@ pub fn model_file(path: &Path) -> Result<(Model, String), Refusal> {
 }
 
 fn load_model(source: &ModelSource) -> Result<(Model, String), Refusal> {
-    let (about, path) = match source {
-        ModelSource::Option(path) => (format!("--dem {}", path.display()), path.as_path()),
-        ModelSource::Profile(name) => (format!("model {name} of the profile"), Path::new(name)),
-    };
-    // A file with the name of a bundled model takes precedence.
-    let is_file = matches!(source, ModelSource::Option(_)) && path.exists();
-    if let Some(name) = path.to_str().filter(|_| !is_file) {
-        match bundled_named(name) {
-            Ok(model) => return Ok((model, name.to_owned())),
-            Err(NameError::Unknown(_)) => {}
-            Err(error) => return Err(Refusal::Content { about, said: error.to_string() }),
+    Ok(match source {
+        ModelSource::Option(path) => model_file::read(&format!("--dem {}", path.display()), path, Precedence::File)?,
+        ModelSource::Profile(name) => {
+            model_file::read(&format!("model {name} of the profile"), Path::new(name), Precedence::Bundled)?
         }
-    }
-    let text = files::read_named(path, DEM_BYTES_MAX).map_err(|error| {
-        let bundled: Vec<&str> = bundled_names().collect();
-        let names = format!("{}, or one of these with its rounds: {}@r50", bundled.join(", "), bundled[0]);
-        let expected = format!("a readable detector error model, one of {names}");
-        Refusal::unusable(&about, error.to_string(), expected, "check the path and its permissions")
-    })?;
-    let model =
-        Model::parse(&text).map_err(|error| Refusal::Content { about: about.clone(), said: error.to_string() })?;
-    let widest = u32::try_from(OBSERVABLE_WORDS_MAX * 64).unwrap_or(u32::MAX);
-    if model.detectors == 0 {
-        return Err(Refusal::unusable(
-            about,
-            "no detectors",
-            "a model with at least one detector",
-            "check that the file is complete",
-        ));
-    }
-    if model.observables > widest {
-        let found = format!("{} observables", model.observables);
-        return Err(Refusal::unusable(about, found, format!("at most {widest}"), "split the model"));
-    }
-    Ok((model, file_name(path)))
+    })
 }
 
 fn replay(model: Arc<Model>, shots: &Path, observables: Option<&Path>, format: Format) -> Result<Input, Refusal> {

@@ -138,9 +138,9 @@ mod tests {
 
     use super::{Scope, manual, page};
     use crate::cli::args::Args;
-    use crate::cli::say::{Syntax, visible};
     use clap::{CommandFactory, ValueEnum};
     use clap_complete::Shell;
+    use pinwheel_report::format::{Syntax, visible};
 
     #[test]
     fn the_manual_names_every_command_every_option_and_every_key() {

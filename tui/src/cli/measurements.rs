@@ -5,12 +5,13 @@
 //! and the limits of `code`.
 
 use super::refusal::Refusal;
-use super::shots::{BUFFER_BYTES, file_name, open_shots, read_set, read_truth};
+use super::shots::{BUFFER_BYTES, open_shots, read_set, read_truth};
 use pinwheel_engine::code::{
     Encoding, Format, Layout, Measurements, Model, SET_WORDS_MAX, ShotReader, ShotSet, ShotWriter,
 };
 use pinwheel_engine::engine::Input;
 use pinwheel_engine::files;
+use pinwheel_report::model_file::file_name;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;

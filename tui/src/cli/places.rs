@@ -6,6 +6,7 @@
 use super::refusal::Refusal;
 use super::say;
 use pinwheel_engine::files;
+use pinwheel_report::recorded;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
@@ -127,15 +128,12 @@ pub fn logs(named: Option<&Path>, user_paths: &UserPaths) -> Result<PathBuf, Ref
 
 /// The file of this host's key; `None` if the environment names no state directory.
 pub fn host_key(user_paths: &UserPaths) -> Option<PathBuf> {
-    state(user_paths).map(|state| state.join("host.key"))
+    state(user_paths).as_deref().map(recorded::host_key)
 }
 
 /// The user's state directory; `None` if the environment names none.
 pub fn state(user_paths: &UserPaths) -> Option<PathBuf> {
-    // The XDG base directory specification requires relative paths to be ignored.
-    let state = user_paths.state_home.as_deref().filter(|dir| dir.is_absolute()).map(Path::to_owned);
-    let home = user_paths.home.as_deref().filter(|dir| dir.is_absolute()).map(|home| home.join(".local/state"));
-    Some(state.or(home)?.join("pinwheel"))
+    recorded::state_directory(user_paths.state_home.as_deref(), user_paths.home.as_deref())
 }
 
 #[cfg(test)]

@@ -5,19 +5,18 @@
 use super::console_options::ConsoleArgs;
 use super::places::UserPaths;
 use super::refusal::Refusal;
-use super::replay::{moment, seconds, words};
+use super::replay::{seconds, words};
 use super::say::{self, written};
 use super::{engines, runs};
 use crate::source::replay::Replay;
 use crate::term;
 use clap::Args as ClapArgs;
-use pinwheel_engine::board::image::{self, BoardFile, Image};
-use pinwheel_engine::board::snapshot::Snapshot;
-use pinwheel_engine::board::{self, OwnerState, dead};
-use pinwheel_engine::files;
+use pinwheel_engine::board::image::{self, Image};
+use pinwheel_engine::board::{self, OwnerState};
 use pinwheel_engine::record::tape::{Moment, Tape};
+use pinwheel_report::moment::moment;
+use pinwheel_report::runs::{LeftBoard, left_by, left_in};
 use serde_json::json;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -37,12 +36,6 @@ pub struct PostmortemArgs {
     pub console: ConsoleArgs,
 }
 
-/// A board whose process has ended.
-struct LeftBoard {
-    file: BoardFile,
-    moment: Moment,
-}
-
 pub fn postmortem(args: &PostmortemArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
     let directory = board::directory();
     let pid = args.whose.as_deref().and_then(|whose| whose.parse().ok());
@@ -50,7 +43,7 @@ pub fn postmortem(args: &PostmortemArgs, user_paths: &UserPaths) -> Result<u8, R
     let LeftBoard { file, moment: last } = match args.whose.as_deref().filter(|_| pid.is_none()) {
         Some(run) => match left_by(&directory, run) {
             Some(left) => left,
-            None => of_run(&runs::find(run, args.logs.as_deref(), user_paths)?)?,
+            None => left_in(&runs::find(run, args.logs.as_deref(), user_paths)?)?,
         },
         None => find(&directory, pid)?,
     };
@@ -80,39 +73,6 @@ pub fn postmortem(args: &PostmortemArgs, user_paths: &UserPaths) -> Result<u8, R
         seconds(snapshot.at_ns)
     );
     Ok(written(say::text(&mut io::stdout().lock(), &words(&snapshot, &title)), 0))
-}
-
-/// The last state of the killed engine of the run in `dir`, from the board that it left; `None` if it left none.
-pub fn last_state(dir: &Path) -> Option<Snapshot> {
-    let left = left_by(&board::directory(), &dir.display().to_string()).or_else(|| of_run(dir).ok())?;
-    left.moment.snapshot().ok()?
-}
-
-/// Finds the board that was moved into its run's directory.
-fn of_run(run: &Path) -> Result<LeftBoard, Refusal> {
-    let path = run.join(dead::FILE);
-    let refused = |found: String| {
-        let remedy = "the four newest boards are found by process; an engine that ended normally leaves none, use pinwheel replay";
-        Refusal::unusable(format!("run {}", run.display()), found, "the board of its killed engine", remedy)
-    };
-    let (image, _) = Image::open(&path).map_err(|error| refused(error.to_string()))?;
-    let at = image.last_sign().map_err(pinwheel_engine::record::tape::TapeError::from)?;
-    let pid = image.pid();
-    let owner = fs::symlink_metadata(&path).map_or_else(|_| files::our_uid(), |metadata| files::owner(&metadata));
-    Ok(LeftBoard { file: BoardFile { path, pid, owner }, moment: Moment { at, image } })
-}
-
-/// The board of an ended process whose run has this name or directory.
-fn left_by(directory: &Path, run: &str) -> Option<LeftBoard> {
-    let wanted = Path::new(run).canonicalize().ok();
-    image::files(directory).into_iter().find_map(|file| {
-        let (image, owner_state) = Image::open(&file.path).ok()?;
-        let dir = PathBuf::from(image.board().ok()?.recorder().run_dir.read());
-        let is_named =
-            dir.file_name().is_some_and(|name| name == run) || (wanted.is_some() && dir.canonicalize().ok() == wanted);
-        let at = image.last_sign().ok()?;
-        (owner_state == OwnerState::Dead && is_named).then_some(LeftBoard { file, moment: Moment { at, image } })
-    })
 }
 
 fn find(directory: &Path, pid: Option<u32>) -> Result<LeftBoard, Refusal> {

@@ -7,7 +7,8 @@ use pinwheel_engine::engine::StartError;
 use pinwheel_engine::host::{HostError, limit};
 use pinwheel_engine::profile::ProfileError;
 use pinwheel_engine::quote::cut;
-use pinwheel_engine::record::{OutputError, RunDirError};
+use pinwheel_engine::record::OutputError;
+use pinwheel_report::unusable::Unusable;
 
 /// Exit status of a refusal.
 pub const UNUSABLE: u8 = 2;
@@ -19,17 +20,8 @@ pub enum Refusal {
     #[error("{0}")]
     Usage(String),
     /// An option, file or resource that cannot be used.
-    #[error("{about}: found {found}, expected {expected}; {remedy}")]
-    Unusable {
-        /// An option with its value, or a file.
-        about: String,
-        /// The value or state that was found.
-        found: String,
-        /// The value or state that was expected.
-        expected: String,
-        /// What the user can do.
-        remedy: String,
-    },
+    #[error(transparent)]
+    Unusable(#[from] Unusable),
     /// A file with invalid content; the message names the place.
     #[error("{about}: {said}")]
     Content {
@@ -44,9 +36,6 @@ pub enum Refusal {
     Output(#[from] OutputError),
     #[error(transparent)]
     Host(#[from] HostError),
-    /// The run directory.
-    #[error(transparent)]
-    RunDir(#[from] RunDirError),
     #[error(transparent)]
     Start(#[from] StartError),
     /// The board of an arbiter load.
@@ -57,6 +46,18 @@ pub enum Refusal {
     Simulation(#[from] pinwheel_lab::sim::SimulationError),
     #[error(transparent)]
     Tape(#[from] pinwheel_engine::record::tape::TapeError),
+    /// The error model.
+    #[error(transparent)]
+    Model(#[from] pinwheel_report::model_file::ModelError),
+    /// A run that cannot be read.
+    #[error(transparent)]
+    Run(#[from] pinwheel_report::runs::RunError),
+    /// A run that could not begin.
+    #[error(transparent)]
+    Begin(#[from] pinwheel_report::recorded::BeginError),
+    /// A command that a running engine did not execute.
+    #[error(transparent)]
+    Command(#[from] pinwheel_report::control::CommandError),
     /// The console cannot be opened.
     #[error(transparent)]
     Terminal(#[from] crate::term::TermError),
@@ -70,7 +71,7 @@ impl Refusal {
         expected: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Refusal {
-        Refusal::Unusable { about: about.into(), found: found.into(), expected: expected.into(), remedy: remedy.into() }
+        Unusable::new(about, found, expected, remedy).into()
     }
 
     /// The system refused a signal handler.

@@ -9,14 +9,13 @@ use super::runs::{self, RunName, When};
 use super::say::{self, written};
 use super::screen_output::ScreenArgs;
 use crate::model::View;
-use crate::report::{Alarm, Context, Report};
 use crate::source::replay::Replay;
 use crate::term;
 use clap::Args as ClapArgs;
 use pinwheel_engine::board::snapshot::Snapshot;
-use pinwheel_engine::engine::{EndedBy, Outcome};
 use pinwheel_engine::profile::OnHangup;
-use serde_json::{Value, json};
+use pinwheel_report::moment::moment;
+use serde_json::json;
 use std::io;
 
 #[derive(Debug, ClapArgs)]
@@ -35,10 +34,6 @@ pub struct ReplayArgs {
     #[command(flatten)]
     pub console: ConsoleArgs,
 }
-
-/// Fields of a report that exist only at the end of a run.
-pub const OF_THE_END: [&str; 7] =
-    ["exit_status", "ended_by", "elapsed_live_ns", "throughput_per_s", "unanswered", "console_cost", "run_dir"];
 
 pub fn replay(args: &ReplayArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
     let dir = runs::find(&args.name.run, args.name.logs.as_deref(), user_paths)?;
@@ -82,42 +77,6 @@ pub fn console(source: &mut Replay, console: &ConsoleArgs, user_paths: &UserPath
     let first = FirstScreen::plain(OnHangup::Drain, View::Overview);
     say_unsaved(&term::run(source, console.options(first, profiles.as_deref(), user_paths)?)?);
     Ok(0)
-}
-
-/// A moment as JSON with the names of a run's report, and with the whole board.
-pub fn moment(snapshot: &Snapshot, kind: &str, about: &Value) -> Value {
-    let mut value = report_of(snapshot);
-    if let Some(fields) = value.as_object_mut() {
-        fields.insert("board".to_owned(), serde_json::to_value(snapshot).unwrap_or_default());
-        fields.insert(kind.to_owned(), about.clone());
-    }
-    value
-}
-
-/// A moment as JSON with the names of a run's report, without those of the end.
-pub fn report_of(snapshot: &Snapshot) -> Value {
-    let outcome = Outcome {
-        snapshot: snapshot.clone(),
-        ended_by: EndedBy::Drained,
-        elapsed_live_ns: 0,
-        unanswered: Vec::new(),
-        sink: None,
-        events: None,
-        input_error: None,
-        counted: Vec::new(),
-        environment: None,
-        task_times: Vec::new(),
-    };
-    let mut value = serde_json::to_value(Report::new(&outcome, &Context::default())).unwrap_or_default();
-    if let Some(fields) = value.as_object_mut() {
-        OF_THE_END.iter().for_each(|name| {
-            fields.remove(*name);
-        });
-        // Conditions that are checked only at the end are left out.
-        let alarms: Vec<Alarm> = snapshot.alarms.iter().map(Alarm::logged).collect();
-        fields.insert("alarms".to_owned(), serde_json::to_value(alarms).unwrap_or_default());
-    }
-    value
 }
 
 pub fn seconds(ns: u64) -> f64 {

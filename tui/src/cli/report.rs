@@ -3,17 +3,7 @@
 //! Runs on the main thread; starts no engine. Bounded by the parts that the run left. The file
 //! appears only when it is complete.
 
-mod accuracy;
 mod comparison;
-mod evidence;
-mod facts;
-mod incidents;
-mod latency;
-mod markup;
-mod page;
-mod plot;
-mod rates;
-mod verdict;
 
 use super::compare;
 use super::distinct_files::require_distinct;
@@ -23,10 +13,11 @@ use super::runs::{self, RunName};
 use super::say;
 use super::trace::whole;
 use clap::Args as ClapArgs;
-use evidence::Evidence;
 use pinwheel_engine::record::runs::MANIFEST;
 use pinwheel_engine::record::tape::{FILE, INDEX};
 use pinwheel_engine::record::{Output, REPORT};
+use pinwheel_report::evidence::{Evidence, name_of};
+use pinwheel_report::page::page;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, ClapArgs)]
@@ -43,7 +34,7 @@ pub struct ReportArgs {
 
 pub fn report(args: &ReportArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
     let logs = args.name.logs.as_deref();
-    let run = Evidence::of(&args.name.run, logs, user_paths)?;
+    let run = Evidence::of(runs::find(&args.name.run, logs, user_paths)?, None)?;
     let other = args.with.as_deref().map(|name| runs::find(name, logs, user_paths)).transpose()?;
     let output = args.output.clone().unwrap_or_else(|| run.dir.join("report.html"));
     let read = [FILE, INDEX, MANIFEST, REPORT, "profile.ron", "environment.json", "events.jsonl"];
@@ -55,10 +46,14 @@ pub fn report(args: &ReportArgs, user_paths: &UserPaths) -> Result<u8, Refusal> 
     let inputs: Vec<_> = inputs.iter().chain([&run.dir]).map(|path| ("the run", path.as_path())).collect();
     require_distinct(&inputs, &[("-o", output.as_path())])?;
     let compared = match other {
-        Some(other) => Some((evidence::name_of(&other), compare::of_runs(run.dir.clone(), other)?)),
+        Some(other) => Some((name_of(&other), compare::of_runs(run.dir.clone(), other)?)),
         None => None,
     };
-    let text = page::page(&run, compared.as_ref().map(|(name, compared)| (name.as_str(), compared)));
+    let text = page(&run, |page| {
+        if let Some((other, compared)) = &compared {
+            comparison::write(compared, [&name_of(&run.dir), other], page);
+        }
+    });
     if output == Path::new("-") {
         return Ok(say::written(say::text(&mut std::io::stdout().lock(), &text), 0));
     }

@@ -15,36 +15,31 @@ use super::console_options::{FirstScreen, say_unsaved};
 use super::cudaq;
 use super::distinct_files::require_distinct;
 use super::disturbances::{Repeating, movable};
-use super::fit;
 use super::input::{self, Loaded};
 use super::metrics::Metrics;
 use super::places::{self, UserPaths};
 use super::refusal::Refusal;
 use super::request::{ModelSource, OutputMode, RunRequest, ShotSource};
 use super::say::{self, written};
-use super::shots;
 use super::signals::Signals;
 use crate::effect::ConsoleEnd;
 use crate::model::View;
-use crate::report::{Context, Report, progress_line};
 use crate::source::Reply;
 use crate::source::live::Live;
 use crate::term::{self, Delivered};
 use args::RunArgs;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board;
-use pinwheel_engine::board::snapshot::{GraphView, Snapshot};
-use pinwheel_engine::clock::{Clock, utc_now_s};
-use pinwheel_engine::engine::{Config, EndedBy, Engine, Outcome, ReportTarget, preview_plan};
-use pinwheel_engine::graph;
-use pinwheel_engine::host::{HostFacts, pin};
+use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::engine::{Config, Engine, preview_plan};
+use pinwheel_engine::host::HostFacts;
 use pinwheel_engine::hot::install_hook;
-use pinwheel_engine::profile::{DEFAULT_NAME, OnHangup, Origin, Profile, Severity, Silos};
-use pinwheel_engine::record::runs::{Ended, MANIFEST, Manifest};
-use pinwheel_engine::record::tape::Tape;
-use pinwheel_engine::record::{self, AnswerSink, REPORT, RunDir, SinkConfig, hlog};
+use pinwheel_engine::profile::{DEFAULT_NAME, OnHangup, Origin, Profile, Silos};
+use pinwheel_engine::record::{self, AnswerSink, SinkConfig};
+use pinwheel_report::model_file::file_name;
+use pinwheel_report::recorded::{About, EndedRun, RecordedRun};
+use pinwheel_report::report::{Context, Report, progress_line};
 use run_sequence::{RunSequence, StartOptions};
-use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -174,14 +169,14 @@ enum Reader {
 /// A running engine with its run directory, with or without a console.
 struct Run {
     request: RunRequest,
-    host: HostFacts,
-    run_dir: RunDir,
-    manifest: Manifest,
     /// Declared before the engine, so that it is dropped first.
     metrics: Option<Metrics>,
-    disturbances: (Option<Repeating>, Option<Repeating>),
-    engine: Engine,
+    disturbances: Disturbances,
+    recorded: RecordedRun,
 }
+
+/// Repeated moves of streams, and repeated kills of silos.
+type Disturbances = (Option<Repeating>, Option<Repeating>);
 
 impl Run {
     /// Loads the input, opens the outputs, and starts the engine. Creates nothing before all checks
@@ -212,67 +207,61 @@ impl Run {
         // Read before any thread is pinned.
         let host = HostFacts::read()?;
         require_silos(&request, &host)?;
-        let mut run_dir = RunDir::create(logs, &request.profile_name, utc_now_s())?;
-        run_dir.write_profile(&request.profile);
-        let keep = ReportTarget { directory: run_dir.path().to_owned(), key: places::host_key(user_paths) };
-        let mut manifest = manifest(&request);
-        // Written before the engine starts, so that a run that hangs during its start has a
-        // manifest.
-        write_manifest(&mut run_dir, &manifest);
-        let (events, path) = (Some(run_dir.events()), Some(run_dir.path().to_owned()));
-        // Threads without a core of their own inherit this thread's cores, which were those of the
-        // last plan if the run goes on with another input.
-        let cores: Vec<u32> = host.cores.iter().map(|facts| facts.core).collect();
-        let _ = pin::confine_current_thread(&cores);
-        let started = Engine::start(Config {
-            events,
-            run_dir: path,
-            profiles: profiles.map(Path::to_owned),
-            ..config(&request, loaded, sink, keep)
-        })
-        .map_err(Refusal::from)
-        .and_then(|engine| {
-            // If the system refuses, the scheduler decides.
-            let _ = pin::confine_current_thread(&engine.plan().cold_cores);
-            let (viewer, clock) = (engine.viewer(), engine.clock().clone());
-            let body = move || record::metrics::text(&viewer.snapshot());
-            let served = request.metrics.map(|address| Metrics::serve(address, clock, body));
-            let silos = engine.plan().silos.count;
-            let moves = |every| Repeating::moves(engine.moves(), movable(&request.profile), silos, every);
-            let kills = |every| Repeating::kills(engine.silo_commands(), every);
-            let refused = |error: io::Error| {
-                let remedy = "raise the process limit (ulimit -u)";
-                Refusal::unusable("run", format!("no thread could be started ({error})"), "one more thread", remedy)
-            };
-            let moves = request.move_every.map(moves).transpose().map_err(refused)?;
-            let kills = request.kill_every.map(kills).transpose().map_err(refused)?;
-            Ok((served.transpose()?, (moves, kills), engine))
-        });
-        match started {
-            Ok((metrics, disturbances, engine)) => {
-                manifest.plan = serde_json::to_value(engine.plan()).unwrap_or_default();
-                write_manifest(&mut run_dir, &manifest);
-                if let Some(metrics) = metrics.as_ref().filter(|_| request.output_mode != OutputMode::Console) {
-                    say::people(&format!("pinwheel: metrics at http://{}/metrics", metrics.address()));
-                }
-                Ok(Run { request, host, run_dir, manifest, metrics, disturbances, engine })
-            }
+        let about = About {
+            input: format!("{:?}", request.model),
+            seed: match request.shots {
+                ShotSource::Sampler { seed } => Some(seed),
+                ShotSource::File { .. } | ShotSource::Stdin | ShotSource::Live(_) => None,
+            },
+            keep: request.keep,
+        };
+        let config = Config { profiles: profiles.map(Path::to_owned), ..config(&request, loaded, sink) };
+        let recorded = RecordedRun::begin(host, logs, places::host_key(user_paths), about, config)?;
+        let accompanied = Run::accompany(&request, recorded.engine());
+        let (metrics, disturbances) = match accompanied {
+            Ok(accompanied) => accompanied,
             Err(refused) => {
-                run_dir.abandon();
-                Err(refused)
+                recorded.abandon();
+                return Err(refused);
             }
+        };
+        if let Some(metrics) = metrics.as_ref().filter(|_| request.output_mode != OutputMode::Console) {
+            say::people(&format!("pinwheel: metrics at http://{}/metrics", metrics.address()));
         }
+        Ok(Run { request, metrics, disturbances, recorded })
+    }
+
+    /// Starts what runs beside the engine: the server of metrics, and requested disturbances.
+    fn accompany(request: &RunRequest, engine: &Engine) -> Result<(Option<Metrics>, Disturbances), Refusal> {
+        let (viewer, clock) = (engine.viewer(), engine.clock().clone());
+        let body = move || record::metrics::text(&viewer.snapshot());
+        let served = request.metrics.map(|address| Metrics::serve(address, clock, body));
+        let silos = engine.plan().silos.count;
+        let moves = |every| Repeating::moves(engine.moves(), movable(&request.profile), silos, every);
+        let kills = |every| Repeating::kills(engine.silo_commands(), every);
+        let refused = |error: io::Error| {
+            let remedy = "raise the process limit (ulimit -u)";
+            Refusal::unusable("run", format!("no thread could be started ({error})"), "one more thread", remedy)
+        };
+        let moves = request.move_every.map(moves).transpose().map_err(refused)?;
+        let kills = request.kill_every.map(kills).transpose().map_err(refused)?;
+        Ok((served.transpose()?, (moves, kills)))
+    }
+
+    /// Its engine.
+    fn engine(&self) -> &Engine {
+        self.recorded.engine()
     }
 
     /// Name of the run: the name of its directory.
     fn name(&self) -> String {
-        shots::file_name(self.run_dir.path())
+        file_name(self.recorded.path())
     }
 
     /// Prints the decoders' ports once they take calls, unless the run ends before.
     fn say_ready(&self, is_ending: &dyn Fn() -> bool) {
-        while self.request.ready_line && !is_ending() && !self.engine.is_finished() {
-            if let Some(line) = cudaq::ready_line(&self.engine.snapshot()) {
+        while self.request.ready_line && !is_ending() && !self.engine().is_finished() {
+            if let Some(line) = cudaq::ready_line(&self.engine().snapshot()) {
                 // A reader that has gone does not stop the engine.
                 let _ = say::text(&mut io::stdout().lock(), &format!("{line}\n"));
                 return;
@@ -286,65 +275,34 @@ impl Run {
     fn abandon(self) {
         drop(self.metrics);
         drop(self.disturbances);
-        drop(self.engine);
-        self.run_dir.abandon();
+        self.recorded.abandon();
     }
 
     /// Ends without waiting for the drain: prints the number of unanswered shots. The threads end
     /// with the process.
     fn leave(self, reader: Reader) -> u8 {
-        let total = self.engine.snapshot().totals();
+        let total = self.engine().snapshot().totals();
         let left = total.submitted.saturating_sub(total.answered);
         if reader == Reader::Present {
             say::people(&format!("pinwheel: left with {left} shots unanswered; no report was written"));
         }
-        std::mem::forget(self.engine);
+        self.recorded.leave();
         1
     }
 
     /// Ends the engine, writes and prints its report; returns the exit status.
     fn end(self, signal: Option<i32>, console_cost: Option<serde_json::Value>, reader: Reader) -> u8 {
-        let Run { request, host, mut run_dir, mut manifest, metrics, disturbances, engine } = self;
+        let Run { request, metrics, disturbances, recorded } = self;
         drop(metrics);
         drop(disturbances);
-        let clock = engine.clock().clone();
-        let silos = &engine.plan().silos;
-        let silos_auto = silos.auto.then(|| silos.why.clone());
-        let mut outcome = engine.finish();
-        name_signal(&mut outcome, signal);
         let context = Context {
             predictions_asked: request.predictions.is_some(),
-            faults: Some(request.profile.faults.clone()),
-            run_dir: Some(run_dir.path().display().to_string()),
-            // Another profile may have been applied during the run.
-            profile_file: request
-                .profile_file
-                .as_ref()
-                .filter(|_| outcome.snapshot.engine.profile == request.profile_name)
-                .map(|path| path.display().to_string()),
-            host: serde_json::to_value(host).unwrap_or_default(),
+            profile_file: request.profile_file.as_ref().map(|path| path.display().to_string()),
             console_cost,
-            silos_auto,
             notes: request.notes.clone(),
+            ..Context::default()
         };
-        let mut report = Report::new(&outcome, &context);
-        // Written first: space is reserved for it, and the unused part is then free for the other
-        // files.
-        write_json(&mut run_dir, REPORT, &report);
-        keep_end(&mut run_dir, &outcome);
-        keep_task_times(&mut run_dir, &mut outcome, &clock);
-        if let Some(said) = run_dir.trouble() {
-            report.add_unsound("run_directory", said);
-            write_json(&mut run_dir, REPORT, &report);
-        }
-        let critical = outcome.snapshot.alarms.iter().filter(|alarm| alarm.severity == Severity::Critical);
-        let (by, exit_status) = (report.ended_by.clone(), report.exit_status);
-        manifest.ended = Some(Ended { by, exit_status, critical_alarms: critical.count() as u64 });
-        write_manifest(&mut run_dir, &manifest);
-        let trouble = run_dir.trouble();
-        if let Some(said) = &trouble {
-            report.add_unsound("run_directory", said.clone());
-        }
+        let EndedRun { report, outcome, trouble } = recorded.end(signal, context);
         if reader == Reader::Gone {
             return report.exit_status;
         }
@@ -379,38 +337,6 @@ fn require_silos(request: &RunRequest, host: &HostFacts) -> Result<(), Refusal> 
     }
     let found = format!("one silo ({})", plan.silos.why);
     Err(Refusal::unusable(option, found, "at least two", "add --silos 2, or omit the option"))
-}
-
-/// The manifest before the start: it holds only what was requested.
-fn manifest(request: &RunRequest) -> Manifest {
-    Manifest {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        board_layout: Manifest::layout(),
-        profile: request.profile_name.clone(),
-        label: request.label.clone(),
-        input: format!("{:?}", request.model),
-        seed: match request.shots {
-            ShotSource::Sampler { seed } => Some(seed),
-            ShotSource::File { .. } | ShotSource::Stdin | ShotSource::Live(_) => None,
-        },
-        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
-        pid: std::process::id(),
-        started_utc_s: utc_now_s(),
-        keep: request.keep,
-        plan: serde_json::Value::Null,
-        ended: None,
-    }
-}
-
-fn write_manifest(run_dir: &mut RunDir, manifest: &Manifest) {
-    write_json(run_dir, MANIFEST, manifest);
-}
-
-fn write_json(run_dir: &mut RunDir, name: &str, value: &impl Serialize) {
-    if let Ok(mut text) = serde_json::to_vec_pretty(value) {
-        text.push(b'\n');
-        run_dir.write(name, &text);
-    }
 }
 
 fn resolve(args: &RunArgs, user_paths: &UserPaths) -> Result<(RunRequest, PathBuf), Refusal> {
@@ -472,7 +398,7 @@ fn error_name(code: u16) -> &'static str {
     ErrorCode::from_number(code).map_or("unknown", ErrorCode::name)
 }
 
-fn config(request: &RunRequest, loaded: Loaded, sink: Option<AnswerSink>, keep: ReportTarget) -> Config {
+fn config(request: &RunRequest, loaded: Loaded, sink: Option<AnswerSink>) -> Config {
     Config {
         profile_name: request.profile_name.clone(),
         profile: request.profile.clone(),
@@ -483,7 +409,7 @@ fn config(request: &RunRequest, loaded: Loaded, sink: Option<AnswerSink>, keep: 
         sink,
         events: None,
         run_dir: None,
-        environment: Some(keep),
+        environment: None,
         notes: request.notes.clone(),
         drill_command: pinwheel_engine::engine::prepared_for_drills(&request.profile),
         profiles: None,
@@ -568,39 +494,6 @@ fn watch(
         }
         polls += 1;
         pause();
-    }
-}
-
-/// The engine records that a drain was requested, but not which signal requested it.
-fn name_signal(outcome: &mut Outcome, signal: Option<i32>) {
-    if let (EndedBy::Drained, Some(signal)) = (&outcome.ended_by, signal) {
-        outcome.ended_by = EndedBy::Signal(signal);
-    }
-}
-
-fn keep_end(run_dir: &mut RunDir, outcome: &Outcome) {
-    write_json(run_dir, "faults.json", &outcome.snapshot.faults);
-    fit::keep(run_dir, &outcome.counted);
-    // Made from the recording; without one the quantiles are in the report only.
-    let mut log = Vec::new();
-    let written = Tape::open(run_dir.path()).ok().map(|mut tape| hlog::write(&mut tape, &mut log));
-    if matches!(written, Some(Ok(()))) {
-        run_dir.write("latency.hlog", &log);
-    }
-}
-
-/// Writes task times for Perfetto, sorted by start: a process for each silo, a thread for each
-/// worker of its pool.
-fn keep_task_times(run_dir: &mut RunDir, outcome: &mut Outcome, clock: &Clock) {
-    if outcome.task_times.is_empty() {
-        return;
-    }
-    outcome.task_times.sort_by_key(|(_, event)| event.start);
-    let mut trace = Vec::new();
-    let events = outcome.task_times.iter().map(|(silo, event)| (*silo, event));
-    let written = graph::write_trace(&mut trace, clock, events, |kernel| GraphView::kernel(kernel.into()));
-    if written.is_ok() {
-        run_dir.write("tasks.json", &trace);
     }
 }
 

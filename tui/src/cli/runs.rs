@@ -8,12 +8,12 @@ use super::say;
 use super::values::duration;
 use clap::Args as ClapArgs;
 use pinwheel_engine::files;
-use pinwheel_engine::record::EVENTS_BYTES_MAX;
-use pinwheel_engine::record::runs::Manifest;
 use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::units::{Nanos, Ticks};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+pub use pinwheel_report::runs::{empty, notes, open};
 
 /// Options that name a run.
 #[derive(Debug, Clone, ClapArgs)]
@@ -76,22 +76,6 @@ fn list(logs: &Path) -> Vec<PathBuf> {
     runs
 }
 
-/// Opens a run's recording; an error names the version that made it, if it differs from this one.
-///
-/// # Errors
-/// One sentence.
-pub fn open(dir: &Path) -> Result<Tape, Refusal> {
-    Tape::open(dir).map_err(|error| {
-        let made_by = Manifest::read(dir).map(|manifest| manifest.version);
-        match made_by {
-            Some(version) if version != env!("CARGO_PKG_VERSION") => {
-                Refusal::Usage(format!("{error} (it was made by version {version})"))
-            }
-            _ => error.into(),
-        }
-    })
-}
-
 /// A moment of a recording, from `--at`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
@@ -138,31 +122,6 @@ pub fn outside(tape: &Tape, when: When) -> Option<String> {
         let (first, last) = (seconds(first), seconds(last));
         format!("--at: the moment is outside the recording ({first:.1} s to {last:.1} s); showing the nearest")
     })
-}
-
-/// The refusal of a recording without a snapshot.
-pub fn empty(dir: &Path) -> Refusal {
-    let about = format!("recording of {}", dir.display());
-    Refusal::unusable(
-        about,
-        "no complete snapshot",
-        "at least one",
-        "the run ended within its first tenth of a second; see its report.json",
-    )
-}
-
-/// Notes of the run's event log: nanoseconds since the engine's start, and text.
-pub fn notes(dir: &Path, tape: &Tape) -> Vec<(u64, String)> {
-    let bytes = files::read_in(dir, "events.jsonl", EVENTS_BYTES_MAX).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
-    let lines = text.lines().filter(|line| line.contains("\"event\":\"note\""));
-    lines
-        .filter_map(|line| {
-            let line: serde_json::Value = serde_json::from_str(line).ok()?;
-            let at = tape.since_start(Ticks(line.get("ticks")?.as_u64()?));
-            Some((at.0, line.get("text")?.as_str()?.to_owned()))
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -8,11 +8,9 @@
 //! therefore passes through this module, which writes control characters as escapes. The command
 //! line itself prints only line ends and tabs; the console does not use this module.
 
-use crate::widgets::format::is_control;
 use clap::Args as ClapArgs;
+use pinwheel_report::format::{Syntax, visible};
 use serde::Serialize;
-use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write};
 
 /// Writes one JSON document on its own line.
@@ -61,36 +59,6 @@ pub fn written(result: io::Result<()>, status: u8) -> u8 {
             1
         }
     }
-}
-
-/// How a control character is escaped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Syntax {
-    /// As in Rust: `\u{1b}`.
-    Plain,
-    /// As in a JSON string, whose value stays the same: `\u001b`.
-    Json,
-}
-
-/// `text` with an escape for each character that a terminal would execute instead of showing:
-/// control characters except line ends (LF, and CR before it) and tabs, and characters that change
-/// the text direction.
-pub fn visible(text: &str, syntax: Syntax) -> Cow<'_, str> {
-    if !text.chars().any(is_control) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len() + 16);
-    let mut rest = text.chars();
-    while let Some(found) = rest.next() {
-        let ends_line = found == '\r' && rest.as_str().starts_with('\n');
-        // Writing to a String cannot fail.
-        let _ = match syntax {
-            _ if !is_control(found) || ends_line => shown.write_char(found),
-            Syntax::Plain => write!(shown, "\\u{{{:x}}}", u32::from(found)),
-            Syntax::Json => write!(shown, "\\u{:04x}", u32::from(found)),
-        };
-    }
-    Cow::Owned(shown)
 }
 
 /// Filters a stream of JSON as [`json`] does a document. Invalid UTF-8 becomes replacement

@@ -16,7 +16,6 @@ use super::refusal::Refusal;
 use super::say::{self, Print};
 use super::shots::read_set;
 use super::values::rate_or_max;
-use crate::report::grouped;
 use clap::Args as ClapArgs;
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use pinwheel_engine::board::histogram::Histogram;
@@ -27,6 +26,7 @@ use pinwheel_engine::feed::client::{Client, CudaqClient, CudaqDecoders, Received
 use pinwheel_engine::feed::packet::{Status, Welcome};
 use pinwheel_engine::record::Output;
 use pinwheel_engine::units::{Nanos, Ticks};
+use pinwheel_report::report::grouped;
 use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};

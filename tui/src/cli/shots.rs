@@ -48,7 +48,3 @@ pub fn open_shots(about: &str, path: &Path, expected: &str, bytes_max: u64) -> R
     }
     Ok(file)
 }
-
-pub fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
-}

@@ -4,9 +4,9 @@
 
 use super::refusal::Refusal;
 use super::say::Print;
-use crate::report::grouped;
 use clap::Args as ClapArgs;
 use pinwheel_lab::sim::{SimulationResult, Violation, simulate};
+use pinwheel_report::report::grouped;
 use std::fmt::Write;
 use std::ops::Range;
 

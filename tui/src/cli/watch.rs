@@ -7,8 +7,6 @@
 
 use super::console_options::ConsoleArgs;
 use super::refusal::Refusal;
-use super::replay::moment;
-use super::say::Syntax;
 use super::say::{self, written};
 use super::screen_output::ScreenArgs;
 use super::signals::Signals;
@@ -22,7 +20,8 @@ use crate::source::lookup::{LookupContext, LookupState, look_up};
 use crate::term;
 use crate::update::update;
 use pinwheel_engine::profile::OnHangup;
-use serde_json::json;
+use pinwheel_report::format::{Syntax, visible};
+use pinwheel_report::moment::attached;
 use std::io::{self, ErrorKind, Write};
 use std::time::Duration;
 
@@ -77,7 +76,7 @@ pub fn watch(
             };
             heads = Headings::Hidden;
             let out = &mut io::stdout().lock();
-            let shown = say::visible(&text, if form == Form::Json { Syntax::Json } else { Syntax::Plain });
+            let shown = visible(&text, if form == Form::Json { Syntax::Json } else { Syntax::Plain });
             match out.write_all(shown.as_bytes()).and_then(|()| out.flush()) {
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(0),
                 Err(error) => return Ok(written(Err(error), 1)),
@@ -135,7 +134,6 @@ impl Watched {
     /// The board as one line of JSON.
     fn json(&self, pid: u32) -> String {
         let Some(picture) = self.model.picture() else { return String::new() };
-        let about = json!({"pid": pid, "at_ns": picture.snapshot.at_ns, "silent_ns": self.model.silence_ns()});
-        format!("{}\n", moment(&picture.snapshot, "attach", &about))
+        format!("{}\n", attached(&picture.snapshot, pid))
     }
 }

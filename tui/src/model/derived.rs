@@ -8,11 +8,11 @@
 //! Rates need only the counters of a second ago. A mark leaves the slots out, so the last second of
 //! a large engine takes kilobytes.
 
-use crate::report::merged;
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
     Counters, NoiseShares, NoiseView, SiloView, SlotState, SlotView, Snapshot, SourceView, WorkerState,
 };
+use pinwheel_report::report::merged;
 use std::collections::VecDeque;
 
 /// Most marks kept: a second at 10 Hz.

@@ -17,10 +17,12 @@ use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::board::{OwnerState, Phase};
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::engine::wire::{GOES_ON, Outcome};
-use pinwheel_engine::engine::{Command, Done, InputSpec};
-use pinwheel_engine::profile::{Decoder, Profile};
+use pinwheel_engine::engine::{Command, Done};
+use pinwheel_engine::profile::Profile;
 use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::units::{Nanos, Ticks};
+use pinwheel_report::control::rooted;
+use pinwheel_report::running;
 use std::path::PathBuf;
 
 /// Longest wait for the next run of the same process after the end of a run.
@@ -159,15 +161,8 @@ impl Attach {
 
 impl Source for Attach {
     fn snapshot(&mut self) -> Option<Snapshot> {
-        let owner_state = self.parts.follow.owner_state();
-        self.parts.follow.refresh();
-        let (now, sign) = (self.clock.ticks(), self.parts.follow.last_sign());
-        // The counter is the machine's: while the process lives, the silence grows even if none of
-        // its threads runs.
-        let at = if owner_state == OwnerState::Alive && now >= sign { now } else { sign };
-        let clock = self.parts.follow.clock(at)?;
-        let mut snapshot = self.parts.follow.board().snapshot(&clock);
-        snapshot.engine.board_path = Some(self.parts.follow.path().display().to_string());
+        let (owner_state, snapshot) = running::look(&mut self.parts.follow, &self.clock);
+        let snapshot = snapshot?;
         self.last = Some(Seen { phase: snapshot.engine.phase, at_ns: snapshot.at_ns, owner_state });
         if self.goes_on(&snapshot) {
             self.follow_on(&snapshot);
@@ -181,16 +176,7 @@ impl Source for Attach {
         self.parts.access.clone()?;
         let line = self.parts.line.as_ref();
         let line = line.ok_or("the engine has no control socket; its notes say why")?;
-        match command {
-            Command::Input(spec) => line.ask(Command::Input(absolute(spec.clone())), why)?,
-            Command::Model { file: Some(file), stream } => {
-                line.ask(Command::Model { file: Some(absolute_model(file)), stream: *stream }, why)?;
-            }
-            Command::Decoder { decoder, stream } => {
-                line.ask(Command::Decoder { decoder: absolute_decoder(decoder), stream: *stream }, why)?;
-            }
-            command => line.ask(command.clone(), why)?,
-        }
+        line.ask(rooted(command.clone()).map_err(|error| error.to_string())?, why)?;
         if let Command::Note { text } = command {
             self.parts.notes.push((self.last.map_or(0, |seen| seen.at_ns), text.clone()));
         }
@@ -253,77 +239,6 @@ impl Source for Attach {
         match &mut self.tape {
             Some(tape) => look(tape, at_ns, &self.parts.notes),
             None => Err("there is no recording yet; try again".to_owned()),
-        }
-    }
-}
-
-/// The same input with absolute paths: the engine's process may have another working directory.
-pub fn absolute(mut spec: InputSpec) -> InputSpec {
-    let rooted = |path: &str| std::path::absolute(path).map_or(path.to_owned(), |path| path.display().to_string());
-    let is_no_file =
-        |from: &str| ["udp:", "shm:"].iter().any(|kind| from.starts_with(kind)) || ["sampler", "-"].contains(&from);
-    match spec.from.strip_prefix("unix:") {
-        Some(path) if !path.is_empty() => spec.from = format!("unix:{}", rooted(path)),
-        Some(_) => {}
-        None if is_no_file(&spec.from) => {}
-        None => spec.from = rooted(&spec.from),
-    }
-    spec.dem = spec.dem.as_deref().map(absolute_model);
-    spec.observables = spec.observables.map(|path| rooted(&path));
-    spec
-}
-
-/// The path of a model's file, absolute; a name without a file may be that of a bundled model.
-pub fn absolute_model(name: &str) -> String {
-    let rooted = std::path::absolute(name).ok().filter(|path| path.exists());
-    rooted.map_or_else(|| name.to_owned(), |path| path.display().to_string())
-}
-
-/// A decoder as commands name it, with the absolute path of its plugin.
-pub fn absolute_decoder(name: &str) -> String {
-    match Decoder::from_text(name) {
-        Some(Decoder::Plugin { path, config, trusted, limit_us }) => {
-            let rooted = std::path::absolute(&path).map_or(path, |rooted| rooted.display().to_string());
-            Decoder::Plugin { path: rooted, config, trusted, limit_us }.text()
-        }
-        _ => name.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{InputSpec, absolute, absolute_decoder};
-
-    #[test]
-    fn only_the_path_of_a_plugin_becomes_absolute() {
-        let here = std::env::current_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
-        for (text, expected) in [
-            ("lookup", "lookup".to_owned()),
-            ("plugin:/opt/a.so", "plugin:/opt/a.so".to_owned()),
-            ("plugin:a.so", format!("plugin:{here}/a.so")),
-            ("trusted-plugin:./b/a.so", format!("trusted-plugin:{here}/b/a.so")),
-        ] {
-            assert_eq!(absolute_decoder(text), expected);
-        }
-    }
-
-    #[test]
-    fn only_file_names_become_absolute() {
-        let here = std::env::current_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
-        for (text, expected) in [
-            ("sampler", "sampler".to_owned()),
-            ("-", "-".to_owned()),
-            ("unix:", "unix:".to_owned()),
-            ("udp:127.0.0.1:7000", "udp:127.0.0.1:7000".to_owned()),
-            ("shm:fpga0", "shm:fpga0".to_owned()),
-            ("unix:in", format!("unix:{here}/in")),
-            ("today.b8 --dem surface_d3", format!("{here}/today.b8 --dem surface_d3")),
-            (
-                "/a.b8 --dem src/main.rs --observables o",
-                format!("/a.b8 --dem {here}/src/main.rs --observables {here}/o"),
-            ),
-        ] {
-            assert_eq!(InputSpec::parse(text).map(|spec| absolute(spec).to_string()), Ok(expected));
         }
     }
 }

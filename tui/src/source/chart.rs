@@ -6,11 +6,11 @@
 
 use crate::model::derived::quantiles;
 use crate::model::lookups::Point;
-use crate::report::merged;
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::units::Nanos;
+use pinwheel_report::report::merged;
 
 /// The points, and the span of the whole recording, nanoseconds since the engine's start.
 pub type Points = (Vec<Point>, (u64, u64));

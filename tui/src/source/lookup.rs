@@ -172,6 +172,19 @@ mod tests {
     const LINE: &str = r#"{"utc":"2026-01-01T14:00:01.500000000Z","ticks":7,"thread":"operator","event":"note","text":"pump on","numbers":[1,2]}"#;
 
     #[test]
+    fn moments_are_written_as_the_runs_events_have_them() {
+        for text in [
+            "1970-01-01T00:00:00.000000000Z",
+            "2024-02-29T23:59:59.000000001Z",
+            "2025-12-31T00:00:00.500000000Z",
+            "2026-03-01T14:00:01.500000000Z",
+            "2100-02-28T12:00:00.000000000Z",
+        ] {
+            assert_eq!(crate::widgets::format::utc(unix_ns(text).unwrap()), text);
+        }
+    }
+
+    #[test]
     fn moments_are_read_to_the_nanosecond() {
         assert_eq!(unix_ns("1970-01-01T00:00:00Z"), Some(0));
         assert_eq!(unix_ns("2026-01-01T14:00:01.500000000Z"), Some(1_767_276_001_500_000_000));

@@ -106,7 +106,9 @@ impl Open {
     }
 
     fn send(&mut self, stream: u32, sequence: u64, bits: &[u8], soft: &[u8]) -> bool {
-        if !self.end.is_vacant() {
+        // Relaxed: a word that stands alone. An engine that drains takes no shot that is written from then on.
+        let is_live = self.region.word(engine::STATE).load(Ordering::Relaxed) == STATE_LIVE;
+        if !is_live || !self.end.is_vacant() {
             return false;
         }
         self.shot.fill(0);

@@ -3,10 +3,9 @@
 //! Pure.
 
 use super::super::compare::{Comparison, Difference, Rate};
-use super::accuracy::rate_text;
-use super::markup::{Column, Markup};
-use crate::report::{duration_text, grouped};
 use pinwheel_engine::board::histogram::Histogram;
+use pinwheel_report::page::{Column, Markup, rate_text};
+use pinwheel_report::report::{duration_text, grouped};
 
 /// Writes the section. `names` are those of this run and of the other one.
 pub fn write(compared: &Comparison, names: [&str; 2], page: &mut Markup) {

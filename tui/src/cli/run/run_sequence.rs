@@ -120,25 +120,25 @@ impl RunSequence {
     }
 
     pub(super) fn engine(&self) -> Result<&Engine, String> {
-        self.run.as_ref().map(|run| &run.engine).ok_or_else(|| NO_RUN.to_owned())
+        self.run.as_ref().map(|run| run.engine()).ok_or_else(|| NO_RUN.to_owned())
     }
 
     /// The current snapshot, or the last one of the run that ended.
     pub(super) fn snapshot(&self) -> Option<Snapshot> {
         let ended = || self.last.as_ref().map(|(snapshot, _)| snapshot.clone());
-        self.run.as_ref().map(|run| run.engine.snapshot()).or_else(ended)
+        self.run.as_ref().map(|run| run.engine().snapshot()).or_else(ended)
     }
 
     pub(super) fn profile(&self) -> Option<Arc<Profile>> {
         let ended = || self.last.as_ref().map(|(_, profile)| Arc::clone(profile));
-        self.run.as_ref().map(|run| run.engine.profile()).or_else(ended)
+        self.run.as_ref().map(|run| run.engine().profile()).or_else(ended)
     }
 
     /// Whether no run is active and none is going to start.
     pub(super) fn is_finished(&self) -> bool {
         match (&self.next, &self.run) {
             (Next::Draining(..) | Next::Starting(..), _) => false,
-            (_, Some(run)) => run.engine.is_finished(),
+            (_, Some(run)) => run.engine().is_finished(),
             (_, None) => true,
         }
     }
@@ -166,7 +166,7 @@ impl RunSequence {
     pub(super) fn request_drain(&mut self) {
         self.cancel_next();
         if let Some(run) = &self.run {
-            run.engine.request_drain();
+            run.engine().request_drain();
         }
     }
 
@@ -184,7 +184,7 @@ impl RunSequence {
 
     /// Advances a change of input; returns the messages for the user.
     pub(super) fn step(&mut self) -> Vec<Reply> {
-        if let Some(wanted) = self.run.as_ref().and_then(|run| run.engine.input_wanted()) {
+        if let Some(wanted) = self.run.as_ref().and_then(|run| run.engine().input_wanted()) {
             match self.begin(&wanted.spec) {
                 Ok(loaded) => self.next = Next::Loading(wanted, loaded),
                 Err(said) => wanted.refuse(&said),
@@ -201,8 +201,8 @@ impl RunSequence {
                 }
             },
             Next::Draining(prepared, change) => match self.run.take() {
-                Some(run) if run.engine.is_finished() && run.engine.goes_on() => self.follow(run, prepared, change),
-                Some(run) if run.engine.is_finished() => {
+                Some(run) if run.engine().is_finished() && run.engine().goes_on() => self.follow(run, prepared, change),
+                Some(run) if run.engine().is_finished() => {
                     self.run = Some(run);
                     let said = "the input change was cancelled, because the end of the engine was requested";
                     self.replies.push(Reply::Refused(said.to_owned()));
@@ -253,15 +253,15 @@ impl RunSequence {
     /// The request of the next run, or why this run allows none.
     fn next_request(&self, spec: &InputSpec) -> Result<RunRequest, String> {
         let Some(run) = &self.run else { return Err(NO_RUN.to_owned()) };
-        if self.ending == Ending::Requested || run.engine.is_finished() {
+        if self.ending == Ending::Requested || run.engine().is_finished() {
             return Err(DRAINING.to_owned());
         }
         if !matches!(self.next, Next::None) {
             return Err("an input change is already in progress; wait for it to finish".to_owned());
         }
         allows_next_run(&run.request)?;
-        let name = run.engine.snapshot().engine.profile;
-        let request = request(&self.start_options.args, &name, &run.engine.profile(), spec, run.request.output_mode);
+        let name = run.engine().snapshot().engine.profile;
+        let request = request(&self.start_options.args, &name, &run.engine().profile(), spec, run.request.output_mode);
         let mut request = request.map_err(|refusal| refusal.to_string())?;
         request.profile_file = run.request.profile_file.clone().filter(|_| name == run.request.profile_name);
         request.notes.push(format!("follows run {} with another input", run.name()));
@@ -281,8 +281,8 @@ impl RunSequence {
     /// requester is gone, nothing is drained.
     fn drain_for(&mut self, wanted: InputWanted, prepared: Prepared) {
         let Some(run) = &self.run else { return self.refuse(wanted, NO_RUN) };
-        let now = run.engine.snapshot().engine;
-        if now.phase >= Phase::Drain || run.engine.is_finished() {
+        let now = run.engine().snapshot().engine;
+        if now.phase >= Phase::Drain || run.engine().is_finished() {
             return self.refuse(wanted, DRAINING);
         }
         let (from, to, by) = (now.input, prepared.1.input.words(), wanted.by.clone());
@@ -290,7 +290,7 @@ impl RunSequence {
             let said = "the process that requested an input change is gone; the run continues on its input";
             return self.replies.push(Reply::Refused(said.to_owned()));
         }
-        if !run.engine.drain_for_input(&by, &from, &to) {
+        if !run.engine().drain_for_input(&by, &from, &to) {
             return self.replies.push(Reply::Refused(DRAINING.to_owned()));
         }
         let said = format!("the input can be used; the engine drains and then takes {to}");
@@ -301,7 +301,7 @@ impl RunSequence {
 
     /// Ends `run`, whose engine has drained, and starts the next run.
     fn follow(&mut self, run: Run, prepared: Prepared, change: Change) {
-        self.last = Some((run.engine.snapshot(), run.engine.profile()));
+        self.last = Some((run.engine().snapshot(), run.engine().profile()));
         let start_options = self.start_options.clone();
         let (sender, started) = channel();
         // Under a console no report is printed; each run directory has its report.
@@ -331,11 +331,11 @@ impl RunSequence {
         self.status = self.status.max(status);
         match run {
             Ok(run) => {
-                run.engine.note_action(&change.by, &change.text);
+                run.engine().note_action(&change.by, &change.text);
                 if self.ending == Ending::Requested {
-                    run.engine.request_drain();
+                    run.engine().request_drain();
                 }
-                let (input, name) = (run.engine.snapshot().engine.input, run.name());
+                let (input, name) = (run.engine().snapshot().engine.input, run.name());
                 self.replies.push(Reply::Done(format!("shots come from {input}, run {name}")));
                 self.run = Some(*run);
             }

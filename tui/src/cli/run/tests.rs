@@ -1,10 +1,9 @@
 #![allow(clippy::unwrap_used, reason = "harness")]
-use super::{POLLS_PER_LINE, RunArgs, RunRequest, WatchedRun, error_name, name_signal, require_silos, run, watch};
+use super::{POLLS_PER_LINE, RunArgs, RunRequest, WatchedRun, error_name, require_silos, run, watch};
 use crate::cli::places::UserPaths;
-use crate::report::tests::sound;
 use crate::source::Reply;
+use crate::tests::sound::sound;
 use pinwheel_engine::board::snapshot::Snapshot;
-use pinwheel_engine::engine::EndedBy;
 use pinwheel_engine::host::{CoreFacts, HostFacts};
 use pinwheel_engine::profile::{OnHangup, Profile, Silos};
 use std::cell::Cell;
@@ -78,16 +77,6 @@ fn the_result_of_an_input_change_is_printed() {
 #[test]
 fn a_signal_requests_one_drain() {
     assert_eq!(watched(u32::MAX, Some(15)), (Some(15), 1, 1));
-}
-
-#[test]
-fn only_a_drain_is_ascribed_to_the_signal() {
-    for (ended_by, expected) in [(EndedBy::Drained, EndedBy::Signal(2)), (EndedBy::Count, EndedBy::Count)] {
-        let mut outcome = sound();
-        outcome.ended_by = ended_by;
-        name_signal(&mut outcome, Some(2));
-        assert_eq!(outcome.ended_by, expected);
-    }
 }
 
 #[test]

@@ -11,11 +11,11 @@ mod source;
 
 use crate::cli::args::Args;
 use crate::cli::manual::EXIT_STATUSES;
-use crate::cli::replay::{OF_THE_END, moment};
 use crate::keymap::{Scope, page};
 use clap::CommandFactory;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_report::moment::{OF_THE_END, moment};
 
 use pinwheel_engine::profile::{Applies, Profile, RuleId, applies};
 use pinwheel_engine::record::{metrics, tape::Tape};

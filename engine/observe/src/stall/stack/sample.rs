@@ -83,6 +83,11 @@ impl Sampler {
         Some(Sampler { seen: get(&SLOT.done), asked: None })
     }
 
+    /// From here on this process has no sampler: its signal handlers belong to a program around the engine.
+    pub fn forbid() {
+        TAKEN.store(true, Ordering::Relaxed);
+    }
+
     /// Asks thread `tid`, whose stack ends below `stack_top`. Returns `false` if a request is
     /// pending or the thread has ended.
     pub fn ask(&mut self, tid: u32, stack_top: u64) -> bool {

@@ -153,7 +153,7 @@ impl Items {
         match (all.len(), written().count()) {
             (1, _) => all.first(),
             (_, 1) => written().next(),
-            _ => of("tui/src/report").or_else(|| of("/profile/")).or_else(|| of("/engine/environment.rs")),
+            _ => of("engine/report/src/report").or_else(|| of("/profile/")).or_else(|| of("/engine/environment.rs")),
         }
     }
 

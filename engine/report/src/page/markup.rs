@@ -6,7 +6,7 @@
 //! Names of processes, labels and paths come from other users. A character that changes the text
 //! direction could make a sentence say something else, also in a browser.
 
-use crate::cli::say::{Syntax, visible};
+use crate::format::{Syntax, visible};
 
 /// `text` with an escape for each character that HTML, or a reader of it, would not show as such.
 pub fn escaped(text: &str) -> String {

@@ -2,12 +2,12 @@
 //!
 //! Pure. Bounded by the moments taken of the recording.
 
-use super::evidence::{Evidence, Interval};
 use super::incidents::{Incident, class, extents};
 use super::latency::power_text;
 use super::markup::Markup;
 use super::plot::{LogAxis, Plot, round_up, time_ticks};
-use crate::widgets::format::number;
+use crate::evidence::{Evidence, Interval};
+use crate::format::number;
 
 /// Height of a plot, pixels.
 const HEIGHT_PX: f64 = 110.0;
@@ -106,8 +106,8 @@ fn latency(history: &[Interval], incidents: &[Incident], to_ns: u64) -> Option<(
 
 #[cfg(test)]
 mod tests {
-    use super::super::incidents::{Incident, Root};
     use super::bands;
+    use crate::page::incidents::{Incident, Root};
 
     #[test]
     fn alarms_at_one_time_are_one_band() {

@@ -2,9 +2,9 @@
 //!
 //! Pure. Without a recording only the quantiles of the report are known.
 
-use super::evidence::{Evidence, latency};
 use super::markup::{Column, Markup};
 use super::plot::{LogAxis, Plot};
+use crate::evidence::{Evidence, latency};
 use crate::report::{duration_text, grouped, merged};
 use pinwheel_engine::board::histogram::{Histogram, bucket_of, bucket_top_ns};
 use pinwheel_engine::board::snapshot::Snapshot;

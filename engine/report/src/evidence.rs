@@ -1,14 +1,12 @@
 //! What a run left, read once: its report, manifest, recording, environment and notes.
 //!
-//! Runs on the main thread; only reads. Bounded by [`POINTS_MAX`] moments of the recording,
+//! Only reads. Bounded by [`POINTS_MAX`] moments of the recording,
 //! whatever its length. Never fails for one missing part: [`Evidence::missing`] names it.
 
-use super::super::compare::json_of;
-use super::super::places::UserPaths;
-use super::super::refusal::Refusal;
-use super::super::replay::report_of;
-use super::super::{postmortem, runs};
+use crate::moment::report_of;
 use crate::report::{Alarm, merged};
+use crate::runs::{self, RunError, json_of};
+use crate::unusable::Unusable;
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{AlarmView, Snapshot};
 use pinwheel_engine::record::runs::{Manifest, is_running};
@@ -52,10 +50,13 @@ pub struct Interval {
 /// All that is known of a run.
 #[derive(Debug)]
 pub struct Evidence {
+    /// The run's directory.
     pub dir: PathBuf,
     /// `report.json`, or the same fields of the last snapshot; null without both.
     pub report: Value,
+    /// `manifest.json`, if it can be read.
     pub manifest: Option<Manifest>,
+    /// How it ended.
     pub end: End,
     /// The last snapshot of the recording, or the board of a killed engine.
     pub last: Option<Snapshot>,
@@ -76,20 +77,19 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Reads the run that `name` means.
+    /// Reads the run in directory `found`, or of the recording `found`. `now`: its board, if it runs.
     ///
     /// # Errors
-    /// If there is no such run, or nothing of it can be read.
-    pub fn of(name: &str, logs: Option<&Path>, user_paths: &UserPaths) -> Result<Evidence, Refusal> {
-        let found = runs::find(name, logs, user_paths)?;
+    /// [`RunError`], if nothing of it can be read.
+    pub fn of(found: PathBuf, now: Option<Snapshot>) -> Result<Evidence, RunError> {
         // A recording that is named itself stands for its run.
         let dir = match found.parent() {
             Some(parent) if found.is_file() && found.ends_with(FILE) => parent.to_owned(),
             _ => found,
         };
         let mut missing = Vec::new();
-        let tape =
-            runs::open(&dir).and_then(|tape| if tape.span().is_some() { Ok(tape) } else { Err(runs::empty(&dir)) });
+        let tape = runs::open(&dir)
+            .and_then(|tape| if tape.span().is_some() { Ok(tape) } else { Err(runs::empty(&dir).into()) });
         let mut recorded = match tape {
             Ok(mut tape) => Recorded::read(&dir, &mut tape)?,
             Err(refusal) => {
@@ -111,10 +111,12 @@ impl Evidence {
             (None, None) => End::Unknown,
         };
         if end == End::Killed
-            && let Some(left) = postmortem::last_state(&dir)
-            && recorded.last.as_ref().is_none_or(|last| last.at_ns < left.at_ns)
+            && let Some(left) = runs::last_state(&dir)
         {
-            recorded.add(Some(left));
+            recorded.add_newer(left);
+        }
+        if let Some(now) = now {
+            recorded.add_newer(now);
         }
         let last = recorded.last.take();
         if report.is_none() && last.is_none() && manifest.is_none() {
@@ -122,7 +124,7 @@ impl Evidence {
             let expected = "at least one of them";
             let remedy = "name a run's directory, its name, or last";
             let found = "neither report.json nor manifest.json nor a recording that can be read";
-            return Err(Refusal::unusable(about, found, expected, remedy));
+            return Err(Unusable::new(about, found, expected, remedy).into());
         }
         if report.is_none() {
             let instead =
@@ -227,6 +229,13 @@ impl Recorded {
             recorded.add(moment.and_then(|moment| moment.snapshot().ok().flatten()));
         }
         Ok(recorded)
+    }
+
+    /// Adds a state that is newer than the recording.
+    fn add_newer(&mut self, state: Snapshot) {
+        if self.last.as_ref().is_none_or(|last| last.at_ns < state.at_ns) {
+            self.add(Some(state));
+        }
     }
 
     fn add(&mut self, snapshot: Option<Snapshot>) {

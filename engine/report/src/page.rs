@@ -2,13 +2,23 @@
 //!
 //! Pure. One file without a script, another file, a font or an address of a network.
 
-use super::super::compare::Comparison;
-use super::evidence::{Evidence, name_of};
-use super::markup::{Markup, escaped};
-use super::{accuracy, comparison, facts, incidents, latency, rates, verdict};
+mod accuracy;
+mod facts;
+mod incidents;
+mod latency;
+mod markup;
+mod plot;
+mod rates;
+mod verdict;
 
-/// The page of a run, compared with another one if there is one.
-pub fn page(run: &Evidence, other: Option<(&str, &Comparison)>) -> String {
+pub use accuracy::rate_text;
+pub use markup::{Column, Markup};
+
+use crate::evidence::{Evidence, name_of};
+use markup::escaped;
+
+/// The page of a run; `further` writes sections behind all others.
+pub fn page(run: &Evidence, further: impl FnOnce(&mut Markup)) -> String {
     let name = name_of(&run.dir);
     let mut page = Markup::default();
     page.made("<header>");
@@ -25,9 +35,7 @@ pub fn page(run: &Evidence, other: Option<(&str, &Comparison)>) -> String {
     facts::noise(run, &mut page);
     facts::environment(run, &mut page);
     facts::warnings(run, &mut page);
-    if let Some((other, compared)) = other {
-        comparison::write(compared, [&name, other], &mut page);
-    }
+    further(&mut page);
     page.made("</main>\n");
     // The policy forbids scripts and every load, whatever a text of the page might try.
     format!(
@@ -37,7 +45,7 @@ pub fn page(run: &Evidence, other: Option<(&str, &Comparison)>) -> String {
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{} – Pinwheel</title>\n<style>\n{}</style>\n\
          </head>\n<body>\n{}</body>\n</html>\n",
         escaped(&name),
-        include_str!("page.css"),
+        include_str!("page/page.css"),
         page.into_text()
     )
 }
@@ -45,11 +53,11 @@ pub fn page(run: &Evidence, other: Option<(&str, &Comparison)>) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::super::evidence::{Interval, POINTS_MAX};
-    use super::super::incidents::SHOWN_MAX;
+    use super::incidents::SHOWN_MAX;
     use super::{Evidence, page};
-    use crate::cli::replay::report_of;
-    use crate::tests::synthetic::{SyntheticFaults, snapshot};
+    use crate::evidence::{Interval, POINTS_MAX};
+    use crate::moment::report_of;
+    use crate::synthetic::{SyntheticFaults, snapshot};
     use serde_json::{Value, json};
 
     /// Most bytes of a page.
@@ -91,14 +99,14 @@ mod tests {
 
     #[test]
     fn the_page_of_the_longest_run_is_below_two_megabytes() {
-        let text = page(&longest(), None);
+        let text = page(&longest(), |_| ());
         assert!(text.len() < PAGE_BYTES_MAX, "{} bytes", text.len());
         assert!(text.contains("400 later ones are not shown.") && text.contains("further streams are in report.json"));
     }
 
     #[test]
     fn the_page_of_a_run_of_which_nothing_but_its_directory_is_known_is_whole() {
-        let text = page(&Evidence::of_report(Value::Null), None);
+        let text = page(&Evidence::of_report(Value::Null), |_| ());
         for part in ["Nothing of it was recorded.", "No alarm was raised.", "No latency is known.", "</html>"] {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -2,10 +2,10 @@
 //!
 //! Pure. Bounded by [`STREAMS_MAX`] streams.
 
-use super::evidence::Evidence;
 use super::latency::power_text;
 use super::markup::{Column, Markup};
 use super::plot::{LogAxis, Plot};
+use crate::evidence::Evidence;
 use crate::report::{duration_text, grouped, interval_95};
 use serde_json::Value;
 

@@ -3,8 +3,8 @@
 //!
 //! Pure.
 
-use super::evidence::{End, Evidence};
 use super::markup::{Column, Markup};
+use crate::evidence::{End, Evidence};
 use crate::report::{duration_text, grouped};
 use serde_json::Value;
 

@@ -675,4 +675,4 @@ fn as_map<S: Serializer>(stages: &[(&'static str, Histogram)], serializer: S) ->
 }
 
 #[cfg(test)]
-pub mod tests;
+mod tests;

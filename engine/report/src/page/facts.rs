@@ -2,10 +2,10 @@
 //!
 //! Pure. Bounded by the report.
 
-use super::evidence::{End, Evidence};
 use super::markup::{Column, Markup};
+use crate::evidence::{End, Evidence};
+use crate::format::utc;
 use crate::report::{duration_text, grouped};
-use crate::widgets::format::utc;
 use pinwheel_engine::board::snapshot::{NoiseShares, ThreadView};
 use serde_json::Value;
 

@@ -3,9 +3,9 @@
 //!
 //! Pure. Bounded by [`SHOWN_MAX`] incidents.
 
-use super::evidence::Evidence;
 use super::markup::Markup;
 use super::plot::{LANE_PX, Plot, time_ticks};
+use crate::evidence::Evidence;
 use crate::report::{duration_text, grouped};
 use serde_json::Value;
 

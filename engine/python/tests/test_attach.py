@@ -1,0 +1,137 @@
+"""A running engine of another process."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pinwheel
+import pytest
+from conftest import PATIENT, memory
+
+BINARY = os.environ.get("PINWHEEL_BINARY")
+OTHER = "import pinwheel, sys; e = pinwheel.Engine(sys.argv[1], model='surface_d3'); print(e.run_dir, flush=True); input()"
+
+
+@pytest.fixture
+def other():
+    """An engine in another Python process, and its run's directory."""
+    with subprocess.Popen(
+        [sys.executable, "-c", OTHER, PATIENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as started:
+        yield started, started.stdout.readline().strip()
+        started.kill()
+
+
+def test_without_an_engine_the_sentence_is_that_of_the_program():
+    with pytest.raises(
+        ConnectionError, match="boards in .*: found none, expected a running engine; start one with pinwheel"
+    ):
+        pinwheel.attach()
+    with pytest.raises(ConnectionError, match="expected the engine of process 1; "):
+        pinwheel.attach(1)
+
+
+def test_an_engine_is_found_by_process_run_or_directory_and_is_read_and_operated(other):
+    process, directory = other
+    for run in (None, process.pid, str(process.pid), directory, os.path.basename(directory)):
+        engine = pinwheel.attach(run)
+        assert (engine.pid, engine.run_dir) == (process.pid, directory)
+    board = engine.board()
+    assert (board["attach"]["pid"], board["board"]["engine"]["phase"]) == (process.pid, "Live")
+    assert engine.pause(why="from outside")["acknowledged"]
+    events = pinwheel.open_run(directory).events
+    assert any(f"process {os.getpid()}" in event["text"] and "from outside" in event["text"] for event in events)
+    assert engine._repr_html_().startswith("<iframe sandbox")
+    assert repr(engine) == f"<pinwheel.Engine in process {process.pid}>"
+    # Its region has a client.
+    with pytest.raises(
+        ConnectionError, match="in use by another client at shm:python-.*a region has one client at a time"
+    ):
+        engine.decode(np.zeros((1, 24), bool))
+    engine.drain()
+    engine.close()
+    assert engine.report is None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    assert process.wait(30) == 0
+
+
+def test_an_engine_that_was_killed_is_an_exception_with_a_sentence(other):
+    process, _ = other
+    engine = pinwheel.attach()
+    process.send_signal(signal.SIGKILL)
+    process.wait(10)
+    with pytest.raises(ConnectionError, match="control socket refused the connection"):
+        engine.status()
+    with pytest.raises(ConnectionError, match=f"process {process.pid} ended; see pinwheel postmortem"):
+        pinwheel.attach(process.pid)
+
+
+def started(*options):
+    """An engine of the program, which takes shots of memory(3, …)."""
+    model = os.path.join(os.environ["XDG_STATE_HOME"], "d3.dem")
+    os.makedirs(os.path.dirname(model), exist_ok=True)
+    memory(3, 0.005)[0].to_file(model)
+    command = [BINARY, "run", "--headless", "--profile", PATIENT, "--dem", model, *options]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    for _ in range(600):
+        try:
+            return process, pinwheel.attach(process.pid)
+        except ConnectionError:
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.05)
+    raise AssertionError("the program did not start an engine")
+
+
+@pytest.mark.skipif(not BINARY, reason="the program is not built: PINWHEEL_BINARY names none")
+@pytest.mark.parametrize("place", ["shm:attached", "unix:{}/in", "udp:127.0.0.1:0"])
+def test_shots_go_to_an_engine_of_the_program(place):
+    process, engine = started("--input", place.format(os.environ["XDG_STATE_HOME"]))
+    try:
+        dem, packed, _ = memory(3, 0.005, 4000)
+        expected = pinwheel.Matching.from_dem(dem).decode_batch(packed, bit_packed_shots=True)
+        assert (engine.decode(packed, bit_packed_shots=True, stream=1) == expected).all()
+        numbers = engine.submit(packed[:50], bit_packed_shots=True)
+        answers = engine.answers()
+        assert (np.sort(answers["sequence"]) == numbers).all()
+        assert engine.board()["answered"] == 4050
+        engine.drain()
+        assert process.wait(30) == 0, process.stderr.read()
+    finally:
+        process.kill()
+
+
+@pytest.mark.skipif(not BINARY, reason="the program is not built: PINWHEEL_BINARY names none")
+def test_a_call_that_waits_for_a_killed_engine_raises_a_sentence():
+    process, engine = started("--input", "shm:killed")
+    try:
+        assert engine.shot_bits == 24
+        engine.pause()
+        threading.Timer(0.3, process.kill).start()
+        sentence = rf"process {process.pid} died [\d.]+ s after its start, before the end of its run; .* postmortem"
+        with pytest.raises(ConnectionError, match=sentence):
+            engine.decode(np.zeros((1, 24), bool), timeout=60)
+        with pytest.raises(ConnectionError, match=sentence):
+            engine.submit(np.zeros((5000, 24), bool), timeout=60)
+        assert engine.board()["attach"]["pid"] == process.pid
+    finally:
+        process.kill()
+
+
+@pytest.mark.skipif(not BINARY, reason="the program is not built: PINWHEEL_BINARY names none")
+def test_an_engine_that_draws_its_shots_takes_none_and_its_rate_can_be_set():
+    process, engine = started("--rate", "500")
+    try:
+        with pytest.raises(ValueError, match=re.escape("expected shm:NAME, unix:PATH or udp:HOST:PORT; start it with")):
+            engine.submit(np.zeros((1, 24), bool))
+        done = engine.rate(700.0, why="faster")
+        assert (done["hz"], done["pid"]) == (700.0, process.pid)
+        assert engine.stop()["action"] == "end"
+        process.wait(30)
+    finally:
+        process.kill()

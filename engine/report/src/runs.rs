@@ -1,0 +1,130 @@
+//! What a run left in its directory: its recording, its notes, and the board of a killed engine.
+//!
+//! Only reads. Follows no link in a run's directory, and opens no file that is not its owner's.
+
+use crate::unusable::Unusable;
+use pinwheel_engine::board::image::{self, BoardFile, Image};
+use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::board::{self, OwnerState, dead};
+use pinwheel_engine::files;
+use pinwheel_engine::record::EVENTS_BYTES_MAX;
+use pinwheel_engine::record::runs::Manifest;
+use pinwheel_engine::record::tape::{Moment, Tape, TapeError};
+use pinwheel_engine::units::Ticks;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Largest JSON file of a run; its lists grow with streams and threads.
+const JSON_BYTES_MAX: u64 = 16 << 20;
+
+/// Why a run, or its recording, cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The recording cannot be read.
+    #[error(transparent)]
+    Tape(#[from] TapeError),
+    /// As above, and another version made it.
+    #[error("{error} (it was made by version {version})")]
+    Version {
+        /// What is wrong with it.
+        error: TapeError,
+        /// The version that made it.
+        version: String,
+    },
+    /// A part is missing.
+    #[error(transparent)]
+    Unusable(#[from] Unusable),
+}
+
+/// Opens a run's recording; an error names the version that made it, if it differs from this one.
+///
+/// # Errors
+/// [`RunError`], one sentence.
+pub fn open(dir: &Path) -> Result<Tape, RunError> {
+    Tape::open(dir).map_err(|error| match Manifest::read(dir).map(|manifest| manifest.version) {
+        Some(version) if version != env!("CARGO_PKG_VERSION") => RunError::Version { error, version },
+        _ => error.into(),
+    })
+}
+
+/// The refusal of a recording without a snapshot.
+#[must_use]
+pub fn empty(dir: &Path) -> Unusable {
+    let remedy = "the run ended within its first tenth of a second; see its report.json";
+    Unusable::new(format!("recording of {}", dir.display()), "no complete snapshot", "at least one", remedy)
+}
+
+/// Lines of the run's event log, one JSON object each; empty without one.
+#[must_use]
+pub fn events(dir: &Path) -> String {
+    let bytes = files::read_in(dir, "events.jsonl", EVENTS_BYTES_MAX).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Notes of the run's event log: nanoseconds since the engine's start, and text.
+#[must_use]
+pub fn notes(dir: &Path, tape: &Tape) -> Vec<(u64, String)> {
+    let text = events(dir);
+    let lines = text.lines().filter(|line| line.contains("\"event\":\"note\""));
+    lines
+        .filter_map(|line| {
+            let line: Value = serde_json::from_str(line).ok()?;
+            let at = tape.since_start(Ticks(line.get("ticks")?.as_u64()?));
+            Some((at.0, line.get("text")?.as_str()?.to_owned()))
+        })
+        .collect()
+}
+
+/// A JSON file of a run; `None` if there is none that can be read.
+#[must_use]
+pub fn json_of(dir: &Path, name: &str) -> Option<Value> {
+    serde_json::from_slice(&files::read_in(dir, name, JSON_BYTES_MAX).ok()?).ok()
+}
+
+/// A board whose process has ended.
+pub struct LeftBoard {
+    /// Its file.
+    pub file: BoardFile,
+    /// Its last sign of life.
+    pub moment: Moment,
+}
+
+/// The last state of the killed engine of the run in `dir`, from the board that it left; `None` if it left none.
+#[must_use]
+pub fn last_state(dir: &Path) -> Option<Snapshot> {
+    let left = left_by(&board::directory(), &dir.display().to_string()).or_else(|| left_in(dir).ok())?;
+    left.moment.snapshot().ok()?
+}
+
+/// Finds the board that was moved into its run's directory.
+///
+/// # Errors
+/// [`RunError`], one sentence.
+pub fn left_in(run: &Path) -> Result<LeftBoard, RunError> {
+    let path = run.join(dead::FILE);
+    let refused = |found: String| {
+        let remedy = "the four newest boards are found by process; an engine that ended normally leaves none, use \
+                      pinwheel replay";
+        Unusable::new(format!("run {}", run.display()), found, "the board of its killed engine", remedy)
+    };
+    let (image, _) = Image::open(&path).map_err(|error| refused(error.to_string()))?;
+    let at = image.last_sign().map_err(TapeError::from)?;
+    let pid = image.pid();
+    let owner = fs::symlink_metadata(&path).map_or_else(|_| files::our_uid(), |metadata| files::owner(&metadata));
+    Ok(LeftBoard { file: BoardFile { path, pid, owner }, moment: Moment { at, image } })
+}
+
+/// The board of an ended process in `directory` whose run has this name or directory.
+#[must_use]
+pub fn left_by(directory: &Path, run: &str) -> Option<LeftBoard> {
+    let wanted = Path::new(run).canonicalize().ok();
+    image::files(directory).into_iter().find_map(|file| {
+        let (image, owner_state) = Image::open(&file.path).ok()?;
+        let dir = PathBuf::from(image.board().ok()?.recorder().run_dir.read());
+        let is_named =
+            dir.file_name().is_some_and(|name| name == run) || (wanted.is_some() && dir.canonicalize().ok() == wanted);
+        let at = image.last_sign().ok()?;
+        (owner_state == OwnerState::Dead && is_named).then_some(LeftBoard { file, moment: Moment { at, image } })
+    })
+}
