@@ -136,7 +136,12 @@ fn run_console(request: RunRequest, logs: &Path, args: &RunArgs, user_paths: &Us
             let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
             // The console's handlers are there until now: a signal between the two is theirs.
             let earlier = shown.ending_signal();
-            watch(&mut runs, &|on_hangup| earlier.or_else(|| asked_for(&signals, on_hangup)), &mut |_| (), &mut pause)
+            // The console reads the terminal's end perhaps before the signal of the same hang-up arrives. It has then
+            // requested the drain, and the signal asks for nothing more.
+            let is_draining = WatchedRun::on_hangup(&runs) == OnHangup::Drain;
+            let wanted = |on_hangup| if is_draining { OnHangup::Detach } else { on_hangup };
+            let received = |on_hangup| earlier.or_else(|| asked_for(&signals, wanted(on_hangup)));
+            watch(&mut runs, &received, &mut |_| (), &mut pause)
         }
     };
     Ok(end(runs, signal, serde_json::to_value(shown.console_cost).ok(), reader))
