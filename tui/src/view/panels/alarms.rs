@@ -22,9 +22,11 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let mut y = 1;
     for (at, active_incident) in active.iter().enumerate() {
         let x = begin(model, picture, active_incident, y, pen);
-        // Who did it stands at the end of a sentence; the rows of other active incidents and of faults remain.
-        let later = (active.len() - at - 1 + picture.snapshot.faults.len()) as u16;
-        let bottom = pen.height().saturating_sub(later).max(y + 1);
+        // Who did it stands at the end of a sentence. Each active incident has a row; a second row of this one comes
+        // before the rows of faults, which say less.
+        let others_from = pen.height().saturating_sub((active.len() - at - 1) as u16);
+        let faults_from = others_from.saturating_sub(picture.snapshot.faults.len() as u16);
+        let bottom = faults_from.max(others_from.min(y + 2)).max(y + 1);
         let tone = incident_look(active_incident, &picture.snapshot).1;
         y += pen.rows(y, bottom).put_wrapped(x, 0, &active_incident.root.sentence, tone);
     }
