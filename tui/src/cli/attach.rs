@@ -88,7 +88,7 @@ pub fn attach(args: &AttachArgs, user_paths: &UserPaths) -> Result<u8, Refusal> 
         let found = engines::find(args.engine.as_deref())?;
         let pid = found.pid;
         let mut source = Attach::new(parts(found, None, Err(READ_ONLY.to_owned()), None));
-        return watch(&mut source, pid, form, &args.screen, args.every, &args.console);
+        return watch(&mut source, pid, form, &args.screen, args.every, args.console.printed_theme(user_paths)?);
     }
     if args.own_terminal {
         own_terminal()?;

@@ -64,8 +64,8 @@ impl FirstScreen {
 }
 
 impl ConsoleArgs {
-    /// The theme: from the options, else from the environment, read by `variable`.
-    pub fn theme(&self, variable: impl Fn(&str) -> Option<String>) -> Theme {
+    /// The theme without the user's own colours: from the options, else from the environment, read by `variable`.
+    fn theme(&self, variable: impl Fn(&str) -> Option<String>) -> Theme {
         let found = Theme::from_variables(variable);
         Theme {
             palette: self.theme.unwrap_or(found.palette),
@@ -73,6 +73,19 @@ impl ConsoleArgs {
             glyphs: self.glyphs.unwrap_or(found.glyphs),
             own: None,
         }
+    }
+
+    /// The theme of a screen that is printed: no settings apply, and the user's own colours only if they are named.
+    ///
+    /// # Errors
+    /// If the file of colours cannot be used, or `--theme own` finds none.
+    pub fn printed_theme(&self, user_paths: &UserPaths) -> Result<Theme, Refusal> {
+        let mut theme = self.theme(|name| std::env::var(name).ok());
+        if self.theme_file.is_some() || theme.palette == Palette::Own {
+            theme.own = self.own_theme(None, user_paths)?;
+            theme.palette = self.theme.unwrap_or(Palette::Own);
+        }
+        checked(theme)
     }
 
     /// All options of the console. Command-line options override saved settings, which override the
@@ -98,11 +111,8 @@ impl ConsoleArgs {
             let kept = kept.palette.filter(|kept| theme.palettes().any(|offered| offered == *kept));
             let chosen = named.or(kept).or(own).or(first.theme.map(palette));
             theme.palette = chosen.unwrap_or(theme.palette);
-        } else if theme.palette == Palette::Own && theme.own.is_none() {
-            return Err(Refusal::Usage(
-                "found no theme.ron, expected one for --theme own; name it with --theme-file".into(),
-            ));
         }
+        let mut theme = checked(theme)?;
         if self.glyphs.is_none() {
             theme.glyphs = kept.glyphs.unwrap_or(theme.glyphs);
         }
@@ -185,6 +195,15 @@ impl Wanted<'_> {
         }
         Ok(None)
     }
+}
+
+/// Refuses the user's own colours where there are none.
+fn checked(theme: Theme) -> Result<Theme, Refusal> {
+    if theme.palette == Palette::Own && theme.own.is_none() {
+        let said = "found no theme.ron, expected one for --theme own; name it with --theme-file";
+        return Err(Refusal::Usage(said.to_owned()));
+    }
+    Ok(theme)
 }
 
 fn palette(theme: profile::Theme) -> Palette {
@@ -270,10 +289,18 @@ mod tests {
         assert!(said.contains("other.ron: bad: '#101010' cannot be read"), "{said}");
         std::fs::write(&named, "(base: \"light\")").unwrap();
         assert_eq!(found(&file).unwrap(), Palette::Own);
+        // A printed screen has these colours only if they are named.
+        let printed = |console: &ConsoleArgs| console.printed_theme(&user_paths).map(|theme| theme.palette);
+        assert_eq!(printed(&file).unwrap(), Palette::Own);
+        assert_eq!(printed(&own).unwrap(), Palette::Own);
+        assert_ne!(printed(&ConsoleArgs::default()).unwrap(), Palette::Own);
+        let dark = ConsoleArgs { theme: Some(Palette::Dark), ..file.clone() };
+        assert_eq!((printed(&dark).unwrap(), found(&dark).unwrap()), (Palette::Dark, Palette::Dark));
         // A theme of one's own was chosen, and its file is gone.
         std::fs::write(state.path().join("pinwheel/console.ron"), "(theme: Some(\"own\"))").unwrap();
         std::fs::remove_file(config.path().join("pinwheel/theme.ron")).unwrap();
         assert_eq!(found(&ConsoleArgs::default()).unwrap(), Palette::Light);
+        assert!(printed(&own).unwrap_err().to_string().contains("found no theme.ron"));
     }
 
     #[test]

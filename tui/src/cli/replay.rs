@@ -46,7 +46,11 @@ pub fn replay(args: &ReplayArgs, user_paths: &UserPaths) -> Result<u8, Refusal> 
     if args.screen.is_requested() {
         let notes = runs::notes(&dir, &tape);
         let at_ns = tape.since_start(at).0;
-        return args.screen.print(Replay::new(tape, notes, at_ns).beside(&dir), at_ns, &args.console);
+        return args.screen.print(
+            Replay::new(tape, notes, at_ns).beside(&dir),
+            at_ns,
+            args.console.printed_theme(user_paths)?,
+        );
     }
     let on_terminal = term::can_show();
     if !args.json && on_terminal {

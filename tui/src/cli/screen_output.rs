@@ -3,7 +3,6 @@
 //! Runs on the main thread; draws the same screen as the console. Bounded by the screen's size and
 //! the snapshot.
 
-use super::console_options::ConsoleArgs;
 use super::refusal::Refusal;
 use super::say::{self, written};
 use crate::effect::Effect;
@@ -14,6 +13,7 @@ use crate::source::Source;
 use crate::source::lookup::{LookupContext, LookupState, look_up};
 use crate::source::replay::Replay;
 use crate::term;
+use crate::theme::Theme;
 use crate::update::update;
 use clap::Args as ClapArgs;
 use pinwheel_engine::profile::OnHangup;
@@ -87,9 +87,8 @@ impl ScreenArgs {
     ///
     /// # Errors
     /// If the recording cannot be read at that moment, or the view has no list.
-    pub fn print(&self, mut source: Replay, at_ns: u64, console: &ConsoleArgs) -> Result<u8, Refusal> {
+    pub fn print(&self, mut source: Replay, at_ns: u64, theme: Theme) -> Result<u8, Refusal> {
         let (view, list) = self.what(self.csv)?;
-        let theme = console.theme(|name| std::env::var(name).ok());
         let mut model = Model::new(theme, self.size.unwrap_or((100, 40)), OnHangup::Drain);
         model.view = view;
         let mut effects = update(&mut model, Msg::Replay(at_ns));

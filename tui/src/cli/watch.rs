@@ -5,7 +5,6 @@
 //! second. Bounded by one snapshot and one screen. Sends no commands; ends with the engine, with
 //! its reader, or at a signal.
 
-use super::console_options::ConsoleArgs;
 use super::refusal::Refusal;
 use super::say::{self, written};
 use super::screen_output::ScreenArgs;
@@ -18,6 +17,7 @@ use crate::source::Source;
 use crate::source::attach::Attach;
 use crate::source::lookup::{LookupContext, LookupState, look_up};
 use crate::term;
+use crate::theme::Theme;
 use crate::update::update;
 use pinwheel_engine::profile::OnHangup;
 use pinwheel_report::format::{Syntax, visible};
@@ -49,11 +49,10 @@ pub fn watch(
     form: Form,
     screen: &ScreenArgs,
     every: Option<Duration>,
-    console: &ConsoleArgs,
+    theme: Theme,
 ) -> Result<u8, Refusal> {
     let (view, list) = screen.what(form == Form::Values)?;
     let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
-    let theme = console.theme(|name| std::env::var(name).ok());
     let mut model = Model::new(theme, screen.size.unwrap_or((100, 40)), OnHangup::Detach);
     (model.view, model.ownership, model.mode) = (view, source.ownership(), Mode::Live);
     let mut watched = Watched { model, kept: LookupState::default(), looks: 0 };
