@@ -71,7 +71,7 @@ pub enum Palette {
     Dark,
     /// For a light background
     Light,
-    /// Told apart without telling red from green; for a dark background
+    /// Distinguishable without red and green; for a dark background
     ColourBlind,
     /// No colour, whatever the terminal could: bold, dim, reverse
     Mono,

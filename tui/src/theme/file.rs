@@ -73,7 +73,7 @@ pub enum ThemeError {
 
 /// The contents of the file.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename = "theme", deny_unknown_fields)]
 struct FileForm {
     base: String,
     #[serde(default)]

@@ -153,7 +153,7 @@ fn a_users_own_theme_is_offered_only_if_there_is_one() {
 fn a_bad_theme_file_is_refused_with_its_place() {
     let long = format!("(base: \"{}\")", "x".repeat(60_000));
     for (text, expected) in [
-        (r##"(base: "dark", wran: "#ffffff")"##, "1:"),
+        (r##"(base: "dark", wran: "#ffffff")"##, "1:16-1:20: Unexpected field named `wran` in `theme`"),
         (r#"(base: "dark", wran: "red")"#, "wran"),
         ("nonsense", "1:1"),
         ("", "1:1"),
