@@ -31,8 +31,8 @@ class Engine:
     Each accepted shot is answered exactly once. Waiting calls release the interpreter lock, several threads may use one
     `Engine`, and Ctrl-C ends a call. The engine's threads take cores of this process, and may spin on them.
 
-    Use it in a `with` block: leaving it drains the engine, and then `report` has the report of the run. `close`, the end
-    of the last reference, and the end of the interpreter do the same. A forked child cannot use it.
+    Use it in a `with` block: leaving it drains the engine, and then `report` has the report of the run. `close`, the
+    end of the last reference, and the end of the interpreter do the same. A forked child cannot use it.
     """
 
     __slots__ = ("__weakref__", "_core", "_owns", "report")
@@ -69,8 +69,8 @@ class Engine:
 
         streams, decoder and silos are those of the profile if they are None.
 
-        Raises ValueError for a profile, a model or a setting that cannot be used, RuntimeError if the machine cannot run
-        the engine, and ConnectionError or TimeoutError if it does not become live.
+        Raises ValueError for a profile, a model or a setting that cannot be used, RuntimeError if the machine cannot
+        run the engine, and ConnectionError or TimeoutError if it does not become live.
         """
         text, path = (None, None) if model is None else _text_or_path(model)
         self._owns = True
@@ -140,10 +140,9 @@ class Engine:
     def close(self) -> None:
         """Drains and ends an engine of this process, and keeps its report in `report`.
 
-        Waits for the answers of submitted shots first, unless the feed is held or none comes for 10 s; `answers` has what
-        nobody took. A second call does nothing. Of an
-        engine of another process only the connection is left. Ctrl-C during the drain ends the engine at once: shots
-        under way are answered with an error.
+        Waits for the answers of submitted shots first, unless the feed is held or none comes for 10 s; `answers` has
+        what nobody took. A second call does nothing. Of an engine of another process only the connection is left.
+        Ctrl-C during the drain ends the engine at once: shots under way are answered with an error.
         """
         if not self._owns:
             return

@@ -1,12 +1,13 @@
 //! A model prepared for decoding, and batches of packed shots.
 //!
-//! Any number of Python threads may decode by one [`Decoder`]. Each call takes a matcher of its own, and the interpreter
-//! lock is released while it decodes. Memory: one matcher for each call at the same time, and the answers.
+//! Any number of Python threads may decode by one [`Decoder`]. Each call takes a matcher of its own, and the
+//! interpreter lock is released while it decodes. Memory: one matcher for each call at the same time, and the answers.
 #![expect(clippy::disallowed_types, reason = "a lock for several Python threads, none of which is a hot thread")]
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::packed;
 use pinwheel_engine::code::Model;
 use pinwheel_engine::decode::{Decoded, Matcher, MatcherModel};
 use pinwheel_engine::profile::{self, DecoderKind, Predecoder, Window};
@@ -121,11 +122,7 @@ impl Decoder {
 
     /// Decodes `count` packed shots of `ceil(num_detectors / 8)` bytes each.
     fn decode(&self, py: Python<'_>, shots: PyBackedBytes, count: usize) -> PyResult<Answers> {
-        let width = self.detectors.div_ceil(8) as usize;
-        if Some(shots.len()) != count.checked_mul(width) {
-            let found = shots.len();
-            return Err(PyValueError::new_err(format!("found {found} bytes, expected {count} shots of {width}")));
-        }
+        packed::width(&shots, count, self.detectors).map_err(PyValueError::new_err)?;
         let mut answers = Answers::new(self.observables.div_ceil(8) as usize, count)?;
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut matcher = idle.unwrap_or_else(|| self.model.matcher());
@@ -165,9 +162,8 @@ impl Decoder {
                 answers.repeat(same);
                 continue;
             }
-            let decoded = self
-                .unpack(bytes, &mut syndrome)
-                .and_then(|()| matcher.decode(&syndrome, &mut observables).map_err(|error| error.to_string()));
+            unpack(bytes, &mut syndrome);
+            let decoded = matcher.decode(&syndrome, &mut observables);
             answers.push(decoded.map_err(|error| format!("shot {shot}: {error}"))?, &observables);
             if is_quiet {
                 answers.quiet = Some(shot);
@@ -175,23 +171,14 @@ impl Decoder {
         }
         Ok(())
     }
+}
 
-    /// The words of a packed shot.
-    fn unpack(&self, bytes: &[u8], words: &mut [u64]) -> Result<(), String> {
-        let used = self.detectors % 8;
-        if used > 0 && bytes.last().is_some_and(|last| last >> used > 0) {
-            let detectors = self.detectors;
-            return Err(format!(
-                "found a bit set behind those of the {detectors} detectors, expected zeros; check that model and shots \
-                 belong together"
-            ));
-        }
-        let (whole, rest) = bytes.as_chunks::<8>();
-        words.iter_mut().zip(whole).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
-        if !rest.is_empty() {
-            words[whole.len()] = rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-        }
-        Ok(())
+/// The words of a packed shot.
+fn unpack(bytes: &[u8], words: &mut [u64]) {
+    let (whole, rest) = bytes.as_chunks::<8>();
+    words.iter_mut().zip(whole).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
+    if !rest.is_empty() {
+        words[whole.len()] = rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
     }
 }
 

@@ -11,6 +11,7 @@
 
 mod start;
 
+use crate::packed;
 use crate::traffic::{self, Batch, KEPT_MAX, Received, RegionClaim, Traffic};
 use pinwheel_engine::board::image::BoardFile;
 use pinwheel_engine::board::snapshot::Snapshot;
@@ -200,7 +201,7 @@ impl Engine {
         while !self.slice(py, |traffic| {
             let step = Step::moved(traffic.receive()?);
             kept = traffic.kept();
-            Ok(if traffic.open() == 0 || kept >= count || is_over() { Step::Done } else { step })
+            Ok(if !traffic.is_open() || kept >= count || is_over() { Step::Done } else { step })
         })? {
             py.check_signals()?;
             match self.check_alive(py) {
@@ -452,24 +453,12 @@ impl Engine {
         self.connected(py)?;
         let mut traffic = locked(&self.traffic);
         let traffic = traffic.as_mut().ok_or_else(|| self.ended())?;
-        let (streams, width) = (traffic.welcome.streams, traffic.welcome.bits.div_ceil(8) as usize);
+        let streams = traffic.welcome.streams;
         let stream = u32::try_from(stream)
             .ok()
             .filter(|stream| *stream < streams)
             .ok_or_else(|| value_error(format!("found stream {stream}, expected one of {streams}, counted from 0")))?;
-        if Some(shots.len()) != count.checked_mul(width) {
-            let found = shots.len();
-            return Err(value_error(format!("found {found} bytes, expected {count} shots of {width}")));
-        }
-        let used = traffic.welcome.bits % 8;
-        let is_over = |shot: &[u8]| used > 0 && shot.last().is_some_and(|last| last >> used > 0);
-        if let Some(shot) = shots.chunks_exact(width.max(1)).position(is_over) {
-            let bits = traffic.welcome.bits;
-            return Err(value_error(format!(
-                "shot {shot}: found a bit set behind those of the {bits} detectors, expected zeros; check that model and \
-                 shots belong together"
-            )));
-        }
+        let width = packed::width(shots, count, traffic.welcome.bits).map_err(value_error)?;
         Ok(Batch { stream, shots, width, count, call: call.map(|count| traffic.begin(count)), sent: Vec::new() })
     }
 

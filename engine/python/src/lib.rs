@@ -5,6 +5,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`packed`] | checks of packed shots |
 //! | [`decoder`] | a model prepared for decoding, and batches of shots |
 //! | [`traffic`] | the client of an engine: shots sent, answers received |
 //! | [`engine`] | an engine in this process, or a running one of another process |
@@ -12,6 +13,7 @@
 //!
 //! Nothing here prints or installs a signal handler. Blocking calls release the interpreter lock.
 
+mod packed;
 mod decoder;
 mod traffic;
 mod engine;

@@ -138,9 +138,9 @@ impl Traffic {
         }
     }
 
-    /// Number of submitted shots, without those of `decode`, that have no answer yet.
-    pub(crate) fn open(&self) -> usize {
-        self.unanswered.values().filter(|waits| **waits == Waits::Anyone).count()
+    /// Whether submitted shots, without those of `decode`, have no answer yet.
+    pub(crate) fn is_open(&self) -> bool {
+        self.unanswered.values().any(|waits| *waits == Waits::Anyone)
     }
 
     /// Number of shots without an answer.
