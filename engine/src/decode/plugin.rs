@@ -9,11 +9,11 @@
 //!  trusted:      worker ── call ─▶ library                                  in this process
 //!  otherwise:    worker ─▶ shot ══ lane (shared memory) ══▶ process ── call ─▶ library
 //!                       ◀─ mechanisms ══════════════════════
-//!  spoiled:      worker ── seat ─▶ keeper (cold) ── ends it, makes another ── seat ─▶ worker
+//!  spoiled:      worker ── seat ─▶ supervisor (cold) ── ends it, makes another ── seat ─▶ worker
 //! ```
 //!
 //! A *seat* is what a matcher decodes by: a decoder of the library, or a lane to a process. One that has
-//! failed for good goes back to the keeper's thread, which ends it and makes another. Until that one has
+//! failed for good goes back to the supervisor's thread, which ends it and makes another. Until that one has
 //! come, shots are answered with the same error. So no hot thread loads, creates, starts or ends anything.
 //!
 //! # Why the allocator's guard permits nothing here
@@ -24,7 +24,7 @@
 //! # Why a process of its own does not protect from malice
 //! It has the rights of the engine's user. It keeps a plugin's faults, hangs and crashes away, no more.
 
-mod keeper;
+mod supervisor;
 mod lane;
 mod library;
 mod problem;
@@ -35,12 +35,12 @@ use crate::clock::Clock;
 use crate::code::Model;
 use crate::hot::mailbox::{MailboxReceiver, MailboxSender};
 use crate::units::{Nanos, Ticks};
-use keeper::{Keeper, Recipe, Seat};
 use library::Handle;
 use pinwheel_edge::slot::word::ErrorCode;
 use problem::Problem;
 pub use process::{HOST_COMMAND, host, set_host};
 use std::sync::Arc;
+use supervisor::{Recipe, Seat, Supervisor};
 
 /// Time for a shot where neither the plugin nor a profile's limits name one.
 const LIMIT_US: u32 = 10_000;
@@ -223,7 +223,7 @@ pub(super) struct PluginSettings {
 /// A plugin, checked with a model; every worker gets its matcher from it.
 pub struct PluginModel {
     recipe: Arc<Recipe>,
-    keeper: Keeper,
+    supervisor: Supervisor,
     name: String,
     clock: Clock,
     limit: Ticks,
@@ -231,7 +231,7 @@ pub struct PluginModel {
 
 impl PluginModel {
     /// Loads the plugin and has it prepare itself for `model` once, which may take as long as it likes, or
-    /// 30 s in a process of its own. Starts the keeper's thread.
+    /// 30 s in a process of its own. Starts the supervisor's thread.
     ///
     /// # Errors
     ///
@@ -244,14 +244,14 @@ impl PluginModel {
         let where_it_runs = if trusted { "in this process" } else { "in its own process" };
         let recipe = Arc::new(Recipe { problem, path: rooted, config, trusted });
         let clock = Clock::machine();
-        let keeper = Keeper::start(Arc::clone(&recipe), clock.clone())?;
+        let supervisor = Supervisor::start(Arc::clone(&recipe), clock.clone())?;
         let limit = clock.rate().ticks(Nanos(u64::from(limit_us.unwrap_or(LIMIT_US)) * 1_000));
-        Ok(PluginModel { recipe, keeper, name: format!("plugin {file} {where_it_runs}"), clock, limit })
+        Ok(PluginModel { recipe, supervisor, name: format!("plugin {file} {where_it_runs}"), clock, limit })
     }
 
     /// A matcher, once its seat is there.
     pub(super) fn matcher(&self) -> PluginMatcher {
-        let place = self.keeper.place();
+        let place = self.supervisor.place();
         let problem = &self.recipe.problem;
         PluginMatcher {
             seat: None,
@@ -268,7 +268,7 @@ impl PluginModel {
 
     /// Has the plugin's processes run on these cores only.
     pub(super) fn confine(&self, cores: &[u32]) {
-        self.keeper.confine(cores);
+        self.supervisor.confine(cores);
     }
 
     /// Whether the plugin runs in this process.
@@ -301,7 +301,7 @@ pub(super) struct PluginMatcher {
     absent: PluginFault,
     seats: MailboxReceiver<Seat>,
     returns: MailboxSender<Seat>,
-    /// The keeper ends the seats of a matcher that is gone.
+    /// The supervisor ends the seats of a matcher that is gone.
     _alive: Arc<()>,
     clock: Clock,
     limit: Ticks,
@@ -310,7 +310,7 @@ pub(super) struct PluginMatcher {
 }
 
 impl PluginMatcher {
-    /// Gives a seat to the keeper. There is room: it makes a new one only after it has taken out the last.
+    /// Gives a seat to the supervisor. There is room: it makes a new one only after it has taken out the last.
     fn give_back(&mut self, seat: Option<Seat>) {
         if let Some(seat) = seat {
             let _ = self.returns.push(seat);

@@ -40,7 +40,7 @@ impl AlarmRows {
 
 /// Counts of the active incidents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct IncidentCounts {
     /// Active incidents above the severity of a note.
     pub active: usize,
     /// Of these, the ones with an alarm that is neither acknowledged nor snoozed.
@@ -51,12 +51,12 @@ pub struct Standing {
 }
 
 /// Counts the active incidents of `snapshot`.
-pub fn standing(snapshot: &Snapshot) -> Standing {
+pub fn incident_counts(snapshot: &Snapshot) -> IncidentCounts {
     let active = || snapshot.alarms.iter().filter(|alarm| alarm.is_active() && alarm.severity > Severity::Note);
     let calling = || active().filter(|alarm| alarm.calls(snapshot.at_ns));
     let incidents = |alarms: &mut dyn Iterator<Item = &AlarmView>| alarms.map(root).collect::<BTreeSet<u64>>().len();
     let worst = calling().map(|alarm| alarm.severity).max().or_else(|| active().map(|alarm| alarm.severity).max());
-    Standing { active: incidents(&mut active()), calling: incidents(&mut calling()), worst }
+    IncidentCounts { active: incidents(&mut active()), calling: incidents(&mut calling()), worst }
 }
 
 /// Number of the root of an alarm's incident.

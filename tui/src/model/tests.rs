@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
 
-use super::alarms::{AlarmRows, Standing, events, incident_look, place, place_of, severity_look, standing, stood_for};
+use super::alarms::{
+    AlarmRows, IncidentCounts, events, incident_counts, incident_look, place, place_of, severity_look, stood_for,
+};
 use super::lookups::{LookedUp, LookupResult};
 use crate::tests::synthetic::{SyntheticFaults, snapshot};
 use crate::theme::Tone;
@@ -13,25 +15,25 @@ use pinwheel_engine::profile::Severity;
 #[test]
 fn a_note_never_calls_and_an_acknowledged_or_snoozed_alarm_holds_without_calling() {
     let mut picture = snapshot(20, SyntheticFaults::All);
-    let all = standing(&picture);
+    let all = incident_counts(&picture);
     assert_eq!(all.worst, Some(Severity::Critical));
     assert!(all.calling > 1 && all.active == all.calling);
     let worst = picture.alarms.iter().position(|alarm| alarm.severity == Severity::Critical).unwrap();
     picture.alarms[worst].acknowledged_ns = Some(1);
     // What it explains still calls.
-    assert_eq!(standing(&picture).calling, all.calling);
+    assert_eq!(incident_counts(&picture).calling, all.calling);
     for number in stood_for(&picture, &picture.alarms[worst], AlarmRows::Incidents) {
         let alarm = picture.alarms.iter_mut().find(|alarm| alarm.number == number).unwrap();
         alarm.acknowledged_ns = Some(1);
     }
-    let less = standing(&picture);
+    let less = incident_counts(&picture);
     assert_eq!((less.calling, less.active, less.worst), (all.calling - 1, all.active, Some(Severity::Warn)));
     for alarm in &mut picture.alarms {
         alarm.snoozed_until_ns = Some(picture.at_ns + 1);
     }
-    let none = standing(&picture);
+    let none = incident_counts(&picture);
     assert_eq!((none.calling, none.active, none.worst), (0, all.active, Some(Severity::Critical)));
-    assert_eq!(standing(&snapshot(20, SyntheticFaults::None)), Standing::default());
+    assert_eq!(incident_counts(&snapshot(20, SyntheticFaults::None)), IncidentCounts::default());
     assert_eq!(place(&picture.alarms[worst]), "silo 0");
 }
 
@@ -47,7 +49,7 @@ fn an_incident_of_which_only_a_note_is_active_looks_like_a_note() {
             _ => alarm.state = AlarmState::Ended,
         }
     }
-    assert_eq!(standing(&picture).worst, Some(Severity::Warn));
+    assert_eq!(incident_counts(&picture).worst, Some(Severity::Warn));
     assert_eq!(incident_look(&incident, &picture), severity_look(Severity::Note));
 }
 

@@ -201,7 +201,7 @@ pub(super) fn open(file: impl AsFd) -> Option<Mapping> {
 pub(super) struct Lane {
     mapping: Mapping,
     end: ClientEnd,
-    /// The keeper has seen the process end. Relaxed: it publishes nothing; the lane is not used again.
+    /// The supervisor has seen the process end. Relaxed: it publishes nothing; the lane is not used again.
     gone: Arc<AtomicBool>,
     pub(super) number: u64,
 }
@@ -239,7 +239,7 @@ impl Lane {
         Ok((Lane { mapping, end, gone: Arc::default(), number }, file))
     }
 
-    /// Where the keeper notes that the process has ended.
+    /// Where the supervisor notes that the process has ended.
     pub(super) fn gone(&self) -> &Arc<AtomicBool> {
         &self.gone
     }

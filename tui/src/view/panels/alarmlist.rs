@@ -5,7 +5,7 @@
 
 use super::rows_of;
 use super::table::{self, Empty};
-use crate::model::alarms::{AlarmRows, place, selected, standing, sureness};
+use crate::model::alarms::{AlarmRows, incident_counts, place, selected, sureness};
 use crate::model::lists::{List, shown};
 use crate::model::{Model, Picture, View, Zoom};
 use crate::theme::Tone;
@@ -25,14 +25,14 @@ const LIST_PERCENT: usize = 40;
 /// Draws list and details.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let alarms = &picture.snapshot.alarms;
-    let stand = standing(&picture.snapshot);
+    let counts = incident_counts(&picture.snapshot);
     let rows = shown(model, List::Alarms).len();
     let what = match model.alarm_rows {
         AlarmRows::Incidents => "incidents",
         AlarmRows::All => "all alarms of incidents",
     };
     let ended = picture.snapshot.incidents.iter().filter(|incident| incident.ended_ns.is_some()).count();
-    let beside = format!(" {what}: {} active, {} unseen, {ended} ended ", stand.active, stand.calling);
+    let beside = format!(" {what}: {} active, {} unseen, {ended} ended ", counts.active, counts.calling);
     let height = pen.height();
     let visible = (rows + 1).min((rows_of(pen, 1) * LIST_PERCENT / 100).max(4));
     let split = match model.zoom {

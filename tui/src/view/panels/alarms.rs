@@ -1,7 +1,7 @@
 //! Incidents and faults in the overview, active incidents first: onset, glyph, count, sentence, number of consequences.
 
 use crate::keymap::{Action, Scope};
-use crate::model::alarms::{incident_look, place_of, standing};
+use crate::model::alarms::{incident_counts, incident_look, place_of};
 use crate::model::lists::List;
 use crate::model::target::Target;
 use crate::model::{Model, Picture, View};
@@ -13,10 +13,10 @@ use pinwheel_engine::board::snapshot::IncidentView;
 /// Draws title and list.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let incidents = &picture.snapshot.incidents;
-    let stand = standing(&picture.snapshot);
-    let others = incidents.len().saturating_sub(stand.active);
+    let counts = incident_counts(&picture.snapshot);
+    let others = incidents.len().saturating_sub(counts.active);
     let key = model.keymap.first_key(Scope::Views, Action::Show(View::Alarms));
-    pen.rule(0, &format!("incidents: {} active, {others} ended or noted ({key} shows them)", stand.active));
+    pen.rule(0, &format!("incidents: {} active, {others} ended or noted ({key} shows them)", counts.active));
     let engine = &picture.snapshot.engine;
     let (active, ended): (Vec<_>, Vec<_>) = incidents.iter().partition(|incident| incident.ended_ns.is_none());
     let mut y = 1;

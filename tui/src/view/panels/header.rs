@@ -1,7 +1,7 @@
 //! Two rows: engine, phase and age of the picture; rates and latency.
 
 use crate::keymap::Action;
-use crate::model::alarms::{severity_look, standing};
+use crate::model::alarms::{incident_counts, severity_look};
 use crate::model::target::Target;
 use crate::model::{Leaving, Model, Picture, STALE_NS, View};
 use crate::msg::Finished;
@@ -115,11 +115,11 @@ pub fn badges(model: &Model, pen: &mut Pen<'_>, mut x: u16) -> u16 {
 /// "2 incidents" with the worst one's glyph and tone; acknowledged and snoozed ones are counted
 /// separately.
 pub fn alarm_summary(model: &Model) -> (String, Tone) {
-    let stand = model.picture().map(|picture| standing(&picture.snapshot)).unwrap_or_default();
+    let counts = model.picture().map(|picture| incident_counts(&picture.snapshot)).unwrap_or_default();
     let plural = |n: usize| if n == 1 { "" } else { "s" };
-    match (stand.calling, stand.worst) {
+    match (counts.calling, counts.worst) {
         (0, Some(worst)) => {
-            let (n, glyph) = (stand.active, severity_look(worst).0);
+            let (n, glyph) = (counts.active, severity_look(worst).0);
             (format!("{glyph} {n} incident{} seen", plural(n)), Tone::Dim)
         }
         (n, Some(worst)) => {

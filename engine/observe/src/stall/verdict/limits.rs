@@ -265,8 +265,8 @@ fn records_of_switches_explain_from_half_of_the_stall_on_and_name_who_had_a_quar
     };
     assert_eq!(
         seen(named).2,
-        "hot-0 stood still 20.0 ms in poll: descheduled 16.0 ms by most (7), which ran 8.0 ms and this process's own thread \
-         own (8), which ran 4.0 ms on core 1; its core was taken 3 times, by record"
+        "hot-0 stood still 20.0 ms in poll: descheduled 16.0 ms by most (7), which ran 8.0 ms and this process's own \
+         thread own (8), which ran 4.0 ms on core 1; its core was taken 3 times, by record"
     );
     let waited: Change = |seen| (seen.waited_ns, seen.others) = (Some(9 * MS), vec![other(8, "helper", true)]);
     assert_eq!(

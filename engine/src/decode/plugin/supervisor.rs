@@ -1,4 +1,4 @@
-//! The keeper of a plugin: a cold thread that makes its seats, ends them, and makes others in their stead.
+//! The supervisor of a plugin: a cold thread that makes its seats, ends them, and makes others in their stead.
 //!
 //! Owns the processes of plugins that are not trusted. Loads, creates, starts, waits and ends; decode workers
 //! only take a seat out of a mailbox and put one in. Ends with the plugin's model and the last matcher.
@@ -59,14 +59,14 @@ enum Order {
     Confine(Vec<u32>),
 }
 
-/// The cold side's end of the keeper.
-pub(super) struct Keeper {
+/// The cold side's end of the supervisor.
+pub(super) struct Supervisor {
     orders: Sender<Order>,
 }
 
-impl Keeper {
+impl Supervisor {
     /// Starts the thread and has it make one seat, which the first matcher gets.
-    pub(super) fn start(recipe: Arc<Recipe>, clock: Clock) -> Result<Keeper, PluginRefused> {
+    pub(super) fn start(recipe: Arc<Recipe>, clock: Clock) -> Result<Supervisor, PluginRefused> {
         let (orders, taken) = channel();
         let (told, ready) = channel();
         let body = move || {
@@ -86,14 +86,14 @@ impl Keeper {
         let no_thread = |found: String| PluginRefused::Process { found };
         spawned.map_err(|error| no_thread(format!("cannot be watched: {error}")))?;
         ready.recv().unwrap_or_else(|_| Err(no_thread("was not started: its thread has ended".to_owned())))?;
-        Ok(Keeper { orders })
+        Ok(Supervisor { orders })
     }
 
     /// A place for a matcher, with its seat in the mailbox if one can be made.
     pub(super) fn place(&self) -> PlaceEnds {
         let (reply, ends) = channel();
         let _ = self.orders.send(Order::Place(reply));
-        ends.recv().expect("the keeper runs for as long as its plugin's model")
+        ends.recv().expect("the supervisor runs for as long as its plugin's model")
     }
 
     /// Has processes, those of now and later ones, run on these cores.
@@ -126,7 +126,7 @@ impl Drop for Process {
 
 type Made = (Seat, Option<Process>);
 
-/// One matcher as the keeper sees it.
+/// One matcher as the supervisor sees it.
 struct Place {
     seats: MailboxSender<Seat>,
     returns: MailboxReceiver<Seat>,
