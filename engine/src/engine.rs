@@ -56,6 +56,7 @@ use crate::code::shots::ShotSet;
 use crate::code::{Measurements, Model};
 use crate::decode::ReadyError;
 use crate::device::cuda::OpenError;
+use crate::feed::bridge::BridgeEnd;
 use crate::graph::Event;
 use crate::host::HostError;
 use crate::hot::RoleError;
@@ -116,6 +117,8 @@ pub struct Config {
     pub notes: Vec<String>,
     /// Injects faults for drills; `None`: no role can be disturbed. See [`prepared_for_drills`].
     pub drill_command: Option<Arc<DrillCommand>>,
+    /// To engines of other hosts, for a live input of as many streams; `None`: all shots are decoded here.
+    pub bridge: Option<BridgeEnd>,
 }
 
 /// Writes the next shot of a stream into the given words; `false` at its end.
@@ -278,6 +281,19 @@ pub enum StartError {
         silos: u32,
         /// Largest distance in the input that the sink can reorder, shots.
         window: usize,
+    },
+    /// Only shots of a live source can be decoded by other hosts.
+    #[error(
+        "other hosts decode shots of live sources only; give a live input such as udp:127.0.0.1:5170, or leave the hosts out"
+    )]
+    BridgeInput,
+    /// The bridge to other hosts was made for another number of streams.
+    #[error("the bridge to other hosts has {found} streams, and the profile has {expected}; make it with as many")]
+    BridgeStreams {
+        /// Streams of the bridge.
+        found: u32,
+        /// Streams of the profile.
+        expected: u32,
     },
     /// The live source cannot be opened.
     #[error(transparent)]

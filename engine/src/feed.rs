@@ -11,6 +11,7 @@ pub mod assembly;
 pub mod client;
 pub mod cross_silo;
 pub mod cudaq;
+pub mod bridge;
 mod intake;
 pub mod health_changes;
 pub mod lane;

@@ -129,6 +129,7 @@ fn called(shots: u64, threads: Threads, wait: Wait) -> Vec<f64> {
         environment: None,
         notes: Vec::new(),
         drill_command: None,
+        bridge: None,
     })
     .unwrap();
     let port = loop {

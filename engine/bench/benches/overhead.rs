@@ -120,6 +120,7 @@ pub(super) fn unrecorded(profile: Profile, input: Feeding) -> Config {
         environment: None,
         notes: Vec::new(),
         drill_command: None,
+        bridge: None,
         profiles: None,
     }
 }

@@ -35,6 +35,7 @@ use crate::code::sampler::Sampler;
 use crate::code::shots::ShotSet;
 use crate::decode::changes::DecoderChanges;
 use crate::device::cuda::Context;
+use crate::feed::bridge::BridgeEnd;
 use crate::feed::lane::LaneOut;
 use crate::feed::link::{Link, LinkParts, Linked};
 use crate::feed::order::InputOrder;
@@ -89,7 +90,6 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     check_width(&model)?;
     check_order(&config)?;
     let decoding = Decoding::of(model, &config.profile)?;
-    let disk = config.run_dir.clone();
     let report = environment::look(&mut config, &host, &placed, &clock)?;
     let cores::Placed { plan, claims, notes } = placed;
     let cold_threads = ColdThreads::new(&plan.cold_cores);
@@ -102,7 +102,8 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     notes.extend(common.decoders.in_force().has_trusted_plugin().then(|| TRUSTED_PLUGIN.to_owned()));
     let Common { board, settings, moves, .. } = common.clone();
     let shadow = config.profile.shadow.as_ref().map(|shadow| ReadyShadow::of(shadow, &common.decoders)).transpose()?;
-    let LaidOut { mut silos, fills, supervisor, measured } = lay_out(&config, &plan, contexts, &device_name, &common)?;
+    let LaidOut { mut silos, fills, supervisor, measured } =
+        lay_out(&mut config, &plan, contexts, &device_name, &common)?;
     let (shadow, shadow_ended) = begin_shadow(shadow, &config, (&plan, &cold_threads), &mut silos, &common)?;
     let (wall, silo_commands) = (Wall::new(&clock, &board), Arc::clone(supervisor.commands()));
     let orders = SharedOrders::new(&config.profile_name, &config.profile, &plan, &clock);
@@ -115,7 +116,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let executor = Executor { steering: steering.clone(), requests: Arc::clone(&requests), silo_commands, moves };
     let actions = AlarmActions::new(executor.clone(), &shared, claims.clone(), cold_threads.clone());
     let mut starting = Starting::new(&stop, &shared);
-    let watchdog = watchdog::spawn(&config.profile, actions, disk, &mut notes);
+    let watchdog = watchdog::spawn(&config.profile, actions, config.run_dir.clone(), &mut notes);
     starting.watchdog = watchdog.map_err(no_room("watchdog", &plan))?;
     let (logs, logger) = wire_log(config.events.take(), &plan, &shared, &mut notes);
     let hot = spawn_threads(&mut starting.threads, &plan, &mut silos, &orders.lock(), logs, &shared)?;
@@ -410,14 +411,15 @@ struct LaidOut {
 
 /// Assembles the silos and their live source, if any, and writes the board's header.
 fn lay_out(
-    config: &Config,
+    config: &mut Config,
     plan: &Plan,
     contexts: Vec<Context>,
     device_name: &str,
     common: &Common,
 ) -> Result<LaidOut, StartError> {
+    let bridge = config.bridge.take();
     let (measured_in, measured) = copies_of_measured(config).unzip();
-    let mut live = open_live(config, common, measured_in)?;
+    let mut live = open_live(config, common, measured_in, bridge)?;
     let readers = usize::from(config.sink.is_some()) + usize::from(live.is_some());
     let answers = if readers > 0 { Answers::PassedOn { readers } } else { Answers::Counted };
     let (mut silos, fills, notifiers) = wire_silos(config, plan, answers, contexts, common, live.as_mut())?;
@@ -490,6 +492,17 @@ fn check_order(config: &Config) -> Result<(), StartError> {
     Ok(())
 }
 
+/// A bridge serves the senders of a live source, stream by stream.
+fn check_bridge(config: &Config, bridge: Option<&BridgeEnd>) -> Result<(), StartError> {
+    let Some(bridge) = bridge else { return Ok(()) };
+    let (found, expected) = (bridge.streams(), config.profile.input.streams);
+    match config.input {
+        Input::Live { .. } if found == expected => Ok(()),
+        Input::Live { .. } => Err(StartError::BridgeStreams { found, expected }),
+        Input::Sampler { .. } | Input::Replay { .. } | Input::Stream { .. } => Err(StartError::BridgeInput),
+    }
+}
+
 pub(super) fn check_width(model: &Model) -> Result<(), StartError> {
     if model.shot_words() > DETECTOR_WORDS_MAX {
         let soft_bits = model.soft.as_ref().map_or(0, |map| 8 * map.bytes());
@@ -547,7 +560,9 @@ fn open_live(
     config: &Config,
     common: &Common,
     measured: Option<SampleWriter>,
+    bridge: Option<BridgeEnd>,
 ) -> Result<Option<LiveSource>, StartError> {
+    check_bridge(config, bridge.as_ref())?;
     let clock = &common.clock;
     let Input::Live { model, place, measurements } = &config.input else { return Ok(None) };
     let (silos, slots) = (config.profile.silos.settled(), config.profile.slots);
@@ -555,7 +570,12 @@ fn open_live(
     // A stream that moves between silos takes whole shots along, and true observables come with the
     // last measurement: both exclude submission by rounds.
     let has_truth = measurements.as_ref().is_some_and(|map| map.truth_known());
-    let by_rounds = silos == 1 && common.decoding.has_windows() && !has_truth && streams * SLOTS_PER_STREAM <= slots;
+    // So does a bridge: whole shots go to other hosts.
+    let by_rounds = silos == 1
+        && common.decoding.has_windows()
+        && !has_truth
+        && streams * SLOTS_PER_STREAM <= slots
+        && bridge.is_none();
     let linked = Link::open(LinkParts {
         by_rounds,
         place,
@@ -565,6 +585,7 @@ fn open_live(
         streams,
         count: config.count,
         measured,
+        bridge,
         epoch: clock.started_utc().as_nanos() as u64 | 1,
         rate: clock.rate(),
         board: Arc::clone(&common.board),

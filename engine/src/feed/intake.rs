@@ -7,6 +7,7 @@
 //! number are checked before a bit is stored.
 
 use super::assembly::{Assembly, Verdict, Width};
+use super::bridge::{BridgeEnd, For};
 use super::lane::{Head, LaneIn, Piece};
 use super::packet::Part;
 use crate::board::{self, Board};
@@ -41,6 +42,8 @@ pub(super) struct Intake {
     /// For each stream: the shot that was opened and is incomplete. `None` where shots are passed
     /// on complete.
     opened: Option<Box<[Option<Opened>]>>,
+    /// To engines of other hosts.
+    bridge: Option<BridgeEnd>,
     accepted: u64,
     count: Option<u64>,
     board: Arc<Board>,
@@ -65,6 +68,8 @@ pub(super) struct IntakeParts {
     pub(super) observable_words: usize,
     /// Whether the rounds of a shot are passed on before the shot is complete.
     pub(super) by_rounds: bool,
+    /// To engines of other hosts; excludes `by_rounds`.
+    pub(super) bridge: Option<BridgeEnd>,
     /// Number of shots after which the intake takes no more.
     pub(super) count: Option<u64>,
     pub(super) board: Arc<Board>,
@@ -82,6 +87,7 @@ impl Intake {
             detectors: vec![0; parts.detector_words],
             observables: vec![0; parts.observable_words],
             opened: parts.by_rounds.then(|| vec![None; streams as usize].into()),
+            bridge: parts.bridge,
             accepted: 0,
             count: parts.count,
             board: parts.board,
@@ -93,6 +99,7 @@ impl Intake {
         let room = self.lanes.iter().map(LaneIn::room).min().unwrap_or(0);
         // A part may end one shot and begin another.
         let room = if self.opened.is_some() { room / 2 } else { room };
+        let room = self.bridge.as_ref().map_or(room, |bridge| room.min(bridge.room()));
         self.count.map_or(room, |count| room.min(count - self.accepted))
     }
 
@@ -114,6 +121,31 @@ impl Intake {
     /// Number of shots taken.
     pub(super) fn accepted(&self) -> u64 {
         self.accepted
+    }
+
+    /// The bridge to other hosts.
+    pub(super) fn bridge(&mut self) -> Option<&mut BridgeEnd> {
+        self.bridge.as_mut()
+    }
+
+    /// Takes shots from the bridge while there is room; returns how many, and how many of them are other
+    /// hosts'.
+    pub(super) fn take_in(&mut self, limit: u32, now: Ticks) -> (u32, u32) {
+        let (mut items, mut others) = (0, 0);
+        while items < limit && self.lanes.iter().all(|lane| lane.room() > 0) {
+            let Some(bridge) = &mut self.bridge else { break };
+            let Some((head, whose)) = bridge.take_in(&mut self.detectors, &mut self.observables) else { break };
+            others += u32::from(whose == For::Others);
+            // An own shot keeps its time of arrival.
+            let arrived = if whose == For::Others { now } else { head.arrived };
+            let sequence = self.next[head.stream as usize];
+            self.next[head.stream as usize] += 1;
+            let head = Head { sequence, epoch: 0, arrived, ..head };
+            let put = self.lanes[home(head.stream, self.silos)].put(&head, &self.detectors, &self.observables);
+            assert!(put, "each lane has room");
+            items += 1;
+        }
+        (items, others)
     }
 
     /// Number of streams.
@@ -171,7 +203,8 @@ impl Intake {
                 let opened = Opened { sequence: self.next[stream], reply_to, words };
                 self.set_open(stream, Some(opened));
                 self.put(part.stream, &opened, now, Piece::Opens(words));
-                self.count(part, opened.sequence);
+                self.next[stream] += 1;
+                self.count(part);
                 Taken::Accepted
             }
             (Verdict::Part, Some(opened), Some(words)) if words > opened.words => {
@@ -225,11 +258,10 @@ impl Intake {
     }
 
     /// Counts a shot that will be answered.
-    fn count(&mut self, part: &Part<'_>, sequence: u64) {
-        self.next[part.stream as usize] += 1;
+    fn count(&mut self, part: &Part<'_>) {
         self.accepted += 1;
         let block = self.board.stream_source(part.stream as usize);
-        board::set(&block.accepted, sequence + 1);
+        board::add(&block.accepted, 1);
         board::set(&block.accepted_last, part.sequence);
         board::set(&self.board.source().accepted, self.accepted);
     }
@@ -240,12 +272,20 @@ impl Intake {
         let reply_to = ReplyTo { peer, sequence: part.sequence };
         let (stream, piece, refused) = (part.stream, Piece::Whole, None);
         let head = Head { stream, epoch: 0, sequence, reply_to, arrived: now, truth_known, piece, refused };
+        self.count(part);
+        if let Some(bridge) = &mut self.bridge
+            && bridge.leaves(stream)
+        {
+            bridge.send(&head, &self.detectors, &self.observables);
+            board::add(&self.board.source().forwarded, 1);
+            return Taken::Accepted;
+        }
+        self.next[part.stream as usize] += 1;
         let lane = &mut self.lanes[home(part.stream, self.silos)];
         assert!(
             lane.put(&head, &self.detectors, &self.observables),
             "the source checks for room before it takes a part"
         );
-        self.count(part, sequence);
         Taken::Accepted
     }
 

@@ -20,6 +20,7 @@
 
 use super::address::{OpenError, SourceAddress};
 use super::assembly::Width;
+use super::bridge::{BridgeEnd, For};
 use super::intake::{Intake, IntakeParts};
 use super::lane::{LANE_SHOTS, LaneOut, lane};
 use super::wire::{Facts, Wire};
@@ -46,7 +47,12 @@ pub struct Link {
     readers: Vec<Reader<Answer>>,
     /// The answer ring served first in this frame.
     first: usize,
+    /// Answers to this engine's senders, and to other hosts.
     delivered: u64,
+    delivered_to_others: u64,
+    /// Shots taken from other hosts.
+    accepted_of_others: u64,
+    is_wire_closed: bool,
     rate: TickRate,
     board: Arc<Board>,
 }
@@ -81,6 +87,8 @@ pub struct LinkParts<'a> {
     pub count: Option<u64>,
     /// Takes copies of measurements, for a source of CUDA-Q's protocol.
     pub measured: Option<SampleWriter>,
+    /// To engines of other hosts; excludes `by_rounds`.
+    pub bridge: Option<BridgeEnd>,
     /// The engine's epoch at the source: different at each start.
     pub epoch: u64,
     /// The clock's rate.
@@ -119,6 +127,7 @@ impl Link {
             detector_words,
             observable_words,
             by_rounds: parts.by_rounds,
+            bridge: parts.bridge,
             count: parts.count,
             board: Arc::clone(&board),
         };
@@ -130,7 +139,19 @@ impl Link {
         let (taps, taken) = channel();
         let readers = Vec::with_capacity(parts.silos as usize);
         let (intake, rate) = (Intake::new(intake), parts.rate);
-        let link = Link { wire, intake, taps: taken, readers, first: 0, delivered: 0, rate, board };
+        let link = Link {
+            wire,
+            intake,
+            taps: taken,
+            readers,
+            first: 0,
+            delivered: 0,
+            delivered_to_others: 0,
+            accepted_of_others: 0,
+            is_wire_closed: false,
+            rate,
+            board,
+        };
         Ok(Linked { link, lanes, taps, name })
     }
 
@@ -145,7 +166,10 @@ impl Link {
         }
         // Answers leave before the wire is asked for more.
         let mut items = self.send_answers(frame);
-        if frame.phase == Phase::Live && !self.intake.is_closed() {
+        if !self.intake.is_closed() {
+            items += self.take_in(frame);
+        }
+        if frame.phase == Phase::Live && !self.is_wire_closed {
             if board::get(&self.board.source().state) == 0 {
                 board::set(&self.board.source().state, 1);
                 self.wire.open();
@@ -162,6 +186,17 @@ impl Link {
         items
     }
 
+    /// Takes shots from the bridge to other hosts.
+    fn take_in(&mut self, frame: &Frame<'_>) -> u32 {
+        if self.intake.bridge().is_none() {
+            return 0;
+        }
+        let (items, others) = self.intake.take_in(BUDGET_ITEMS, frame.now);
+        self.accepted_of_others += u64::from(others);
+        board::add(&self.board.source().taken_in, u64::from(others));
+        items
+    }
+
     /// Passes answers to the wire, ring by ring. Each frame begins with another ring, so that none
     /// starves.
     fn deliver(&mut self, frame: &Frame<'_>) -> u32 {
@@ -169,7 +204,6 @@ impl Link {
         let rings = self.readers.len();
         self.first = (self.first + 1) % rings.max(1);
         for at in self.first..self.first + rings {
-            let reader = &mut self.readers[at % rings];
             while items < BUDGET_ITEMS {
                 if !self.wire.has_room() {
                     self.wire.flush(frame.now, self.rate);
@@ -177,29 +211,61 @@ impl Link {
                 if !self.wire.has_room() {
                     break;
                 }
-                let Some(answer) = reader.read() else { break };
-                let block = self.board.stream_source(answer.stream as usize);
-                board::add(&block.answered, 1);
-                board::set(&block.answered_last, answer.reply_to.sequence);
-                self.wire.answer(&answer, frame.now);
+                let Some(answer) = self.readers[at % rings].read() else { break };
                 items += 1;
+                if let Some(bridge) = self.intake.bridge() {
+                    if For::of(answer.reply_to) == For::Others {
+                        bridge.answer(&answer);
+                        self.delivered_to_others += 1;
+                        continue;
+                    }
+                    bridge.note_answered_here(answer.stream);
+                }
+                self.pass_back(&answer, frame);
             }
         }
-        self.delivered += u64::from(items);
+        items + self.deliver_answered_elsewhere(frame)
+    }
+
+    /// Passes answers of other hosts to the wire.
+    fn deliver_answered_elsewhere(&mut self, frame: &Frame<'_>) -> u32 {
+        let mut items = 0;
+        while items < BUDGET_ITEMS && self.wire.has_room() {
+            let Some(answer) = self.intake.bridge().and_then(BridgeEnd::next_answered) else { break };
+            board::add(&self.board.source().forwarded_answered, 1);
+            self.pass_back(&answer, frame);
+            items += 1;
+        }
         items
     }
 
+    fn pass_back(&mut self, answer: &Answer, frame: &Frame<'_>) {
+        let block = self.board.stream_source(answer.stream as usize);
+        board::add(&block.answered, 1);
+        board::set(&block.answered_last, answer.reply_to.sequence);
+        self.wire.answer(answer, frame.now);
+        self.delivered += 1;
+    }
+
+    /// Closes the wire, and then the intake, once no more shots come from other hosts: until then, shots
+    /// that are away may come back.
     fn close(&mut self) {
-        if !self.intake.is_closed() {
-            self.intake.close();
+        if !self.is_wire_closed {
+            self.is_wire_closed = true;
             self.wire.close();
             board::set(&self.board.source().state, 2);
+        }
+        let is_bridge_open = |bridge: &mut BridgeEnd| !bridge.has_ended();
+        if !self.intake.is_closed() && !self.intake.bridge().is_some_and(is_bridge_open) {
+            self.intake.close();
         }
     }
 
     /// Whether every accepted shot has been answered to its sender.
     pub(super) fn is_drained(&self) -> bool {
-        self.intake.is_closed() && self.delivered == self.intake.accepted() && self.wire.is_idle()
+        let is_answered = self.delivered == self.intake.accepted();
+        let are_others_answered = self.delivered_to_others == self.accepted_of_others;
+        self.intake.is_closed() && is_answered && are_others_answered && self.wire.is_idle()
     }
 }
 

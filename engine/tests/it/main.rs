@@ -19,6 +19,8 @@ static ALLOCATOR: Allocator = Allocator;
 
 mod affinity;
 mod boards;
+#[cfg(target_os = "linux")]
+mod bridge;
 mod by_hand;
 #[cfg(target_os = "linux")]
 mod control;

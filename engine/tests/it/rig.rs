@@ -97,6 +97,7 @@ pub(crate) fn config(profile: &Profile, input: Input, count: Option<u64>) -> Con
         environment: None,
         notes: Vec::new(),
         drill_command: None,
+        bridge: None,
     }
 }
 

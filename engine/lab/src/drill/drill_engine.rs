@@ -76,6 +76,7 @@ pub(crate) fn config(profile: Profile, sink: Option<AnswerSink>) -> Result<Confi
         environment: None,
         notes: Vec::new(),
         drill_command: None,
+        bridge: None,
         profiles: None,
     })
 }

@@ -62,7 +62,7 @@ impl Peers {
         peer.last = now;
         if peer.session != session {
             // Shots of the previous session no longer have a recipient.
-            (peer.session, peer.generation) = (session, peer.generation.wrapping_add(1));
+            (peer.session, peer.generation) = (session, next_generation(peer.generation));
         }
         Some(u64::from(peer.generation) << 32 | self.recent as u64)
     }
@@ -85,7 +85,7 @@ impl Peers {
         }
         let (row, oldest) = self.rows.iter().enumerate().min_by_key(|(_, peer)| peer.last)?;
         (oldest.last <= silent_since).then(|| {
-            self.rows[row] = fresh(self.rows[row].generation.wrapping_add(1));
+            self.rows[row] = fresh(next_generation(self.rows[row].generation));
             row
         })
     }
@@ -109,6 +109,12 @@ impl Peers {
             board::set(&row.dropped, peer.dropped);
         }
     }
+}
+
+/// The generation after `generation`. The highest bit of a row's word stays clear: it marks shots of other
+/// hosts ([`crate::feed::bridge`]).
+fn next_generation(generation: u32) -> u32 {
+    generation.wrapping_add(1) & (u32::MAX >> 1)
 }
 
 /// Number of the row that `word` names, below [`PEERS_MAX`].

@@ -400,6 +400,12 @@ blocks! {
         client_seen: AtomicU64,
         /// Tick of the last part of a shot.
         received_ticks: AtomicU64,
+        /// Shots that left to be decoded by another host.
+        forwarded: AtomicU64 => forwarded,
+        /// Answers of other hosts to them.
+        forwarded_answered: AtomicU64 => forwarded_answered,
+        /// Shots of other hosts that were decoded here, or will be.
+        taken_in: AtomicU64 => taken_in,
         /// CUDA-Q: volumes that are missing from the run's file of measurements, because the disk did
         /// not keep up or refused, or the file was full.
         unrecorded: AtomicU64 => unrecorded,
