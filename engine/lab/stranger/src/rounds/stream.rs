@@ -24,8 +24,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Growth of resident memory from a fifth of the shots to the last, kB: a byte for each of a million shots is 1,000.
+/// Growth of resident memory from a fifteenth of the shots to the last, kB: a byte for each of a million shots is 1,000.
 const GROWTH_KB_MAX: i64 = 4_096;
+/// The recorder keeps the last ten minutes in memory: what it may grow by in a second, kB, and for how long.
+const RECORDED_KB_PER_S: i64 = 30;
+const RECORDED_S: u64 = 600;
 
 pub fn run(world: &World, models: &mut Models, draw: &mut Draw, tally: &mut Tally, is_burst: bool) {
     let kind = if is_burst { profile::Kind::Fast } else { profile::Kind::Any };
@@ -249,6 +252,7 @@ fn watch(
     let (mut moved_at, mut last, mut asked) = (Instant::now(), (0, 0), plan.ending == Ending::Input);
     let count = (plan.shots.len() as u64).max(1);
     let (mut resident_first, mut resident_last) = (None, None);
+    let began = Instant::now();
     while !engine.has_ended() {
         let now = answered.map_or(0, |answered| answered.load(Ordering::Relaxed));
         // Without a pipe the only sign of progress is the time that the processor spends.
@@ -277,7 +281,8 @@ fn watch(
     }
     if let (Some(first), Some(last)) = (resident_first, resident_last) {
         tally.resident_growth_kb_max = tally.resident_growth_kb_max.max(last - first);
-        if last - first > GROWTH_KB_MAX {
+        let recorded = RECORDED_KB_PER_S * began.elapsed().as_secs().min(RECORDED_S).cast_signed();
+        if last - first > GROWTH_KB_MAX + recorded {
             tally.violation(format!("resident memory grew by {} kB", last - first), engine.words.clone());
         }
     }
