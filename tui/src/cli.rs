@@ -21,6 +21,8 @@ mod engines;
 mod gpu_check;
 mod drill;
 mod graph;
+mod hosts;
+mod cluster;
 mod input;
 mod load;
 mod console_options;
@@ -119,6 +121,8 @@ fn perform(args: Args) -> Result<u8, Refusal> {
         Some(Command::Attach(args)) => attach::attach(&args, &user_paths),
         Some(Command::Serve(args)) => serve::serve(&args),
         Some(Command::Ctl(args)) => ctl::ctl(&args),
+        Some(Command::Hosts(args)) => hosts::hosts(&args),
+        Some(Command::Cluster(args)) => cluster::cluster(&args),
         Some(Command::Dump(args)) => dump::dump(&args, &user_paths),
         Some(Command::Compare(args)) => compare::compare(&args, &user_paths),
         Some(Command::Report(args)) => report::report(&args, &user_paths),

@@ -64,6 +64,7 @@ fn silo(place: &SourceAddress) -> (NullSilo, SourceAddress) {
         silos: 1,
         streams: STREAMS,
         count: None,
+        bridge: None,
         measured: None,
         epoch: 1,
         rate: CLOCK.rate(),

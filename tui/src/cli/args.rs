@@ -46,6 +46,10 @@ pub enum Command {
     Serve(super::serve::ServeArgs),
     /// Send a command to a running engine, and print its acknowledgement
     Ctl(super::ctl::CtlArgs),
+    /// Show the hosts that share streams with a running engine, and place streams on them
+    Hosts(super::hosts::HostsArgs),
+    /// Start engines that share streams, on this machine, with a load, to try it out
+    Cluster(super::cluster::ClusterArgs),
     /// Show a run's recording, in the console or as JSON
     Replay(super::replay::ReplayArgs),
     /// Show the board that a killed process left

@@ -7,6 +7,7 @@
 //! [`BEGIN_LIMIT`].
 
 use super::engines::{self, RunningEngine};
+use super::hosts;
 use super::refusal::Refusal;
 use super::say::{self, written};
 use super::values::{ShadowWanted, decoder, duration, rate_or_max, shadow_wanted};
@@ -36,6 +37,9 @@ pub struct CtlArgs {
     /// The engine's process, or its run: a name or a directory [default: the only running engine]
     #[arg(long, value_name = "PID|RUN", global = true)]
     pub to: Option<String>,
+    /// Another host, by the engine that shares streams with it: see pinwheel hosts
+    #[arg(long, value_name = "NAME", global = true)]
+    pub host: Option<String>,
     /// The reason for the command, kept in the run's events
     #[arg(long, value_name = "TEXT", default_value = "", global = true, hide_default_value = true)]
     pub why: String,
@@ -173,6 +177,14 @@ fn silo_command(text: &str) -> Result<SiloCommand, String> {
 
 pub fn ctl(args: &CtlArgs) -> Result<u8, Refusal> {
     let command = control::rooted(command_of(&args.verb)?)?;
+    if let Some(host) = &args.host {
+        let done = hosts::execute_at(host, args.to.as_deref(), command, &args.why)?;
+        let mut value = serde_json::to_value(&done).unwrap_or_default();
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("host".to_owned(), json!(host));
+        }
+        return Ok(written(say::json(&mut io::stdout().lock(), &value), u8::from(!done.is_acknowledged())));
+    }
     let found = engines::find(args.to.as_deref())?;
     let done = found.control_socket().execute(command, &args.why)?;
     let mut value = serde_json::to_value(&done).unwrap_or_default();

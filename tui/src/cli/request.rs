@@ -10,6 +10,7 @@ use pinwheel_engine::code::Format;
 use pinwheel_engine::engine::{LivePlace, Network};
 use pinwheel_engine::profile::{Device, Latency, Profile, Shadow, Silos, Source, Weights};
 use pinwheel_engine::record::REORDER_SLACK;
+use pinwheel_hosts::settings::HostSettings;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -84,6 +85,8 @@ pub struct RunRequest {
     pub move_every: Option<Duration>,
     /// Interval at which a silo is stopped.
     pub kill_every: Option<Duration>,
+    /// Other hosts that decode shots, too.
+    pub hosts: Option<HostSettings>,
     /// Address at which metrics are served.
     pub metrics: Option<std::net::SocketAddr>,
     pub notes: Vec<String>,
@@ -130,6 +133,7 @@ impl RunRequest {
             keep: args.keep,
             move_every: args.move_every,
             kill_every: args.kill_every,
+            hosts: None,
             metrics: args.metrics,
             notes: Vec::new(),
             profile,

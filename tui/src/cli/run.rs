@@ -8,6 +8,7 @@
 
 pub mod args;
 mod console_handle;
+mod hosts;
 mod next_request;
 mod run_sequence;
 
@@ -178,6 +179,8 @@ struct Run {
     metrics: Option<Metrics>,
     disturbances: Disturbances,
     recorded: RecordedRun,
+    /// Other hosts. Declared after the engine: while it drains, its shots come back from them.
+    joined: Option<hosts::Joined>,
 }
 
 /// Repeated moves of streams, and repeated kills of silos.
@@ -220,10 +223,13 @@ impl Run {
             },
             keep: request.keep,
         };
-        let config = Config { profiles: profiles.map(Path::to_owned), ..config(&request, loaded, sink) };
+        let (end, bridge) = hosts::bridge(&request, &loaded.input).unzip();
+        let profiles = profiles.map(Path::to_owned);
+        let config = Config { profiles, bridge: end, ..config(&request, loaded, sink) };
         let recorded = RecordedRun::begin(host, logs, places::host_key(user_paths), about, config)?;
-        let accompanied = Run::accompany(&request, recorded.engine());
-        let (metrics, disturbances) = match accompanied {
+        let accompanied = hosts::join(request.hosts.as_ref().zip(bridge), &recorded)
+            .and_then(|joined| Ok((joined, Run::accompany(&request, recorded.engine())?)));
+        let (joined, (metrics, disturbances)) = match accompanied {
             Ok(accompanied) => accompanied,
             Err(refused) => {
                 recorded.abandon();
@@ -233,7 +239,7 @@ impl Run {
         if let Some(metrics) = metrics.as_ref().filter(|_| request.output_mode != OutputMode::Console) {
             say::people(&format!("pinwheel: metrics at http://{}/metrics", metrics.address()));
         }
-        Ok(Run { request, metrics, disturbances, recorded })
+        Ok(Run { request, metrics, disturbances, recorded, joined })
     }
 
     /// Starts what runs beside the engine: the server of metrics, and requested disturbances.
@@ -297,7 +303,7 @@ impl Run {
 
     /// Ends the engine, writes and prints its report; returns the exit status.
     fn end(self, signal: Option<i32>, console_cost: Option<serde_json::Value>, reader: Reader) -> u8 {
-        let Run { request, metrics, disturbances, recorded } = self;
+        let Run { request, metrics, disturbances, recorded, joined } = self;
         drop(metrics);
         drop(disturbances);
         let context = Context {
@@ -308,6 +314,7 @@ impl Run {
             ..Context::default()
         };
         let EndedRun { report, outcome, trouble } = recorded.end(signal, context);
+        hosts::leave(joined);
         if reader == Reader::Gone {
             return report.exit_status;
         }
@@ -350,6 +357,7 @@ fn resolve(args: &RunArgs, user_paths: &UserPaths) -> Result<(RunRequest, PathBu
     let on_terminal = term::can_show();
     let decoders = cudaq::apply(args, &mut profile)?;
     let mut request = RunRequest::resolve(args, origin.name(), profile, on_terminal)?.serving(decoders);
+    request.hosts = args.hosts.as_deref().map(|path| hosts::settings(path, &request)).transpose()?;
     if let Origin::File(path) = origin {
         request.profile_file = Some(std::path::absolute(&path).unwrap_or(path));
     }
@@ -377,6 +385,7 @@ fn require_distinct_files(request: &RunRequest, args: &RunArgs) -> Result<(), Re
         ("--soft-map", request.soft_map.as_deref()),
         ("the profile", request.profile_file.as_deref()),
         ("--keys", args.console.keys.as_deref()),
+        ("--hosts", args.hosts.as_deref()),
     ];
     let outputs = [("--predictions", request.predictions.as_deref()), ("--answers", request.answers.as_deref())];
     let inputs: Vec<_> = inputs.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
@@ -418,6 +427,7 @@ fn config(request: &RunRequest, loaded: Loaded, sink: Option<AnswerSink>) -> Con
         notes: request.notes.clone(),
         drill_command: pinwheel_engine::engine::prepared_for_drills(&request.profile),
         profiles: None,
+        bridge: None,
     }
 }
 

@@ -59,3 +59,4 @@ mod paths_without_utf8;
 mod live;
 #[cfg(target_os = "linux")]
 mod hostile;
+mod hosts;

@@ -53,6 +53,7 @@ impl Settings {
         let config = Config {
             profile_name: name,
             drill_command: prepared_for_drills(&profile),
+            bridge: None,
             profile,
             label: self.label,
             input: Input::Live { model: Arc::new(model), place, measurements: None },

@@ -33,6 +33,10 @@ pub struct RunArgs {
     /// Addresses or networks of senders to accept [default: this machine's]
     #[arg(long, value_name = "NET,NET", value_delimiter = ',', requires = "input")]
     pub allow: Vec<String>,
+    /// Share the streams with engines of other hosts, as this file says: see pinwheel hosts. Needs a build with
+    /// feature hosts
+    #[arg(long, value_name = "F", conflicts_with_all = ["shots", "cudaq_config"])]
+    pub hosts: Option<PathBuf>,
     /// Map from measurements to detectors and observables, where shots are measurements
     #[arg(long, value_name = "F")]
     pub m2d: Option<PathBuf>,

@@ -1,0 +1,421 @@
+//! The thread between an engine and the other hosts of its cluster.
+//!
+//! Owns the cold end of the engine's bridge, the link, and the tables of members, own and others' shots.
+//! Runs on one cold thread; the link's callbacks only put events into its queue and wake it. Bounds: those
+//! of the tables, [`LINK_LIMIT`] for an answer to shots, one description of each host under way. Never
+//! touches a hot thread but by lanes and rings.
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`events`] | what the callbacks put into the queue |
+//! | [`looks`] | what is done ten times a second: descriptions, placement, drain |
+//! | [`requests`] | what operators and other hosts ask |
+//!
+//! ```text
+//!  engine's lane ─▶ outgoing ─▶ message ─▶ link ─────▶ other host
+//!  engine's ring ◀─ outgoing ◀─ answers ◀─ link ◀───── other host
+//!  other host ─▶ link ─▶ incoming ─▶ engine's lane … engine's ring ─▶ incoming ─▶ reply
+//! ```
+//!
+//! # Why one late answer takes back every stream of that host
+//! A host that answers one message late is hung, cut off or overloaded; its other shots wait for the same
+//! reason. All of them are decoded here at once, and the host is given nothing for [`AVOIDED`].
+
+mod events;
+mod looks;
+mod requests;
+
+use crate::description::{Description, Offer, PROTOCOL};
+use crate::incoming::Incoming;
+use crate::link::{Link, NoAnswer, OpenError, Reply, Topic};
+use crate::local_socket::LocalSocket;
+use crate::membership::Members;
+use crate::message::{self, SHOTS_MAX, Widths};
+use crate::outgoing::Outgoing;
+use crate::placing::Placing;
+use crate::settings::HostSettings;
+use events::{Event, Events, handlers};
+use looks::Looks;
+use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
+use pinwheel_edge::slot::word::ErrorCode;
+use pinwheel_engine::clock::Clock;
+use pinwheel_engine::engine::Viewer;
+use pinwheel_engine::feed::bridge::{Bridge, others, tag_of};
+use pinwheel_engine::feed::lane::{Head, LaneIn, Piece};
+use pinwheel_engine::pipe::{Answer, AnsweredBy};
+use pinwheel_engine::units::Ticks;
+use pinwheel_report::control::ControlSocket;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Longest wait for the answers to a message of shots.
+pub const LINK_LIMIT: Duration = Duration::from_millis(100);
+/// A host that failed is given no stream for this long.
+pub const AVOIDED: Duration = Duration::from_secs(1);
+/// Pause of the thread while shots pass, while streams are away, and else. Events of the link wake it at once.
+const BUSY_PAUSE: Duration = Duration::from_micros(20);
+const AWAY_PAUSE: Duration = Duration::from_micros(500);
+const IDLE_PAUSE: Duration = Duration::from_millis(10);
+/// Shots passed within this long.
+const RECENT_NS: u64 = 50_000_000;
+
+/// What a bridge connects.
+pub struct Ends {
+    /// The host's settings.
+    pub settings: HostSettings,
+    /// The engine's bridge.
+    pub bridge: Bridge,
+    /// The engine's board.
+    pub viewer: Viewer,
+    /// The engine's clock.
+    pub clock: Clock,
+    /// The run's directory, for the socket of local programs.
+    pub run_dir: PathBuf,
+    /// The engine's control socket, for commands of other hosts.
+    pub control: ControlSocket,
+    /// Version of the program.
+    pub version: String,
+}
+
+/// Why the hosts cannot be joined.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    /// The link.
+    #[error(transparent)]
+    Link(#[from] OpenError),
+    /// The socket of local programs.
+    #[error("{path}: {error}; choose another directory with --logs")]
+    LocalSocket {
+        /// Its path.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// The thread.
+    #[error("the hosts' thread could not be started ({0}); raise the process limit (ulimit -u)")]
+    Thread(io::Error),
+    /// The thread ended while it started.
+    #[error("the hosts' thread ended while it started; the messages above say why")]
+    Ended,
+}
+
+/// A joined host. Dropping it waits until nothing of other hosts is under way, and leaves.
+pub struct Joined {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    endpoints: Vec<String>,
+}
+
+impl Joined {
+    /// Opens the link and starts the thread. Blocks for about a second: names are unique.
+    ///
+    /// # Errors
+    /// [`JoinError`].
+    pub fn start(ends: Ends) -> Result<Joined, JoinError> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let (started, starting) = channel();
+        let builder = std::thread::Builder::new().name("hosts".to_owned());
+        #[expect(clippy::disallowed_methods, reason = "a cold thread beside the engine's own")]
+        let thread = builder.spawn(move || match Worker::open(ends, stopped) {
+            Ok(worker) => {
+                // The caller may have given up waiting; then the stop is set.
+                let _ = started.send(Ok(worker.link.endpoints()));
+                worker.run();
+            }
+            Err(error) => drop(started.send(Err(error))),
+        });
+        let thread = thread.map_err(JoinError::Thread)?;
+        let endpoints = starting.recv().map_err(|_| JoinError::Ended)??;
+        Ok(Joined { stop, thread: Some(thread), endpoints })
+    }
+
+    /// Addresses at which this host listens.
+    #[must_use]
+    pub fn endpoints(&self) -> &[String] {
+        &self.endpoints
+    }
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        // Relaxed: the thread looks at it ten times a second.
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Where an operator placed a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Placed {
+    Here,
+    /// At this host, whenever it can be.
+    At(String),
+}
+
+/// Figures of one other host.
+#[derive(Clone, Copy, Debug, Default)]
+struct Traffic {
+    answered: u64,
+    taken_back: u64,
+    /// It is given nothing until then.
+    avoided_until_ns: u64,
+    /// A description is under way.
+    is_asked: bool,
+}
+
+struct Worker {
+    settings: HostSettings,
+    stop: Arc<AtomicBool>,
+    clock: Clock,
+    viewer: Viewer,
+    control: ControlSocket,
+    bridge: Bridge,
+    /// `None`: no more shots go to the engine.
+    to_engine: Option<LaneIn>,
+    /// Answers that found no room in the engine's ring.
+    answers: VecDeque<Answer>,
+    outgoing: Outgoing,
+    incoming: Incoming<Reply>,
+    members: Members,
+    placing: Placing,
+    /// For each stream: where an operator placed it.
+    placed: Vec<Option<Placed>>,
+    traffic: BTreeMap<String, Traffic>,
+    own: Description,
+    looks: Looks,
+    active_ns: u64,
+    events: Events,
+    commands: Arc<requests::Commands>,
+    // Dropped last: callbacks of the link end before the queue does.
+    link: Link,
+    _socket: LocalSocket,
+}
+
+impl Worker {
+    fn open(ends: Ends, stop: Arc<AtomicBool>) -> Result<Worker, JoinError> {
+        let Ends { settings, mut bridge, viewer, clock, run_dir, control, version } = ends;
+        let (events, sender) = Events::new();
+        let incarnation = clock.started_utc().as_nanos() as u64;
+        let link = Link::open(&settings, incarnation, handlers(&sender))?;
+        let asked = sender.clone();
+        let socket = LocalSocket::open(&run_dir, move |question| asked.send(Event::Local(question)));
+        let socket = socket.map_err(|error| JoinError::LocalSocket { path: run_dir, error })?;
+        let streams = bridge.routes.streams();
+        let widths = Widths { detectors: bridge.detector_words, observables: bridge.observable_words };
+        let snapshot = viewer.snapshot();
+        let own = Description {
+            protocol: PROTOCOL,
+            version,
+            model: snapshot.engine.model_hash,
+            widths: (widths.detectors as u32, widths.observables as u32),
+            streams,
+            silos: snapshot.silos.len() as u32,
+            ..Description::default()
+        };
+        Ok(Worker {
+            stop,
+            clock,
+            viewer,
+            control,
+            to_engine: bridge.taken_in.take(),
+            bridge,
+            answers: VecDeque::new(),
+            outgoing: Outgoing::new(streams, widths),
+            incoming: Incoming::new(streams, widths),
+            members: Members::default(),
+            placing: Placing::new(streams, incarnation),
+            placed: vec![None; streams as usize],
+            traffic: BTreeMap::new(),
+            own,
+            looks: Looks::new(streams),
+            active_ns: 0,
+            events,
+            commands: Arc::default(),
+            link,
+            _socket: socket,
+            settings,
+        })
+    }
+
+    fn run(mut self) {
+        self.events.belong_to_this_thread();
+        loop {
+            let now_ns = self.now_ns();
+            let mut is_busy = false;
+            while let Some(event) = self.events.next() {
+                is_busy = true;
+                self.take(event, now_ns);
+            }
+            is_busy |= self.pass_shots(now_ns);
+            if self.looks.are_due(now_ns) && self.look(now_ns) == looks::Next::End {
+                return;
+            }
+            if is_busy {
+                self.active_ns = now_ns;
+                continue;
+            }
+            let is_away = self.outgoing.away() > 0 || !self.outgoing.is_empty() || !self.incoming.is_empty();
+            let pause = match (is_away, now_ns - self.active_ns <= RECENT_NS) {
+                (true, true) => BUSY_PAUSE,
+                (true, false) => AWAY_PAUSE,
+                (false, _) => IDLE_PAUSE,
+            };
+            std::thread::park_timeout(pause);
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.clock.since_start(self.clock.ticks()).0
+    }
+
+    /// Moves shots and answers between the engine and the link; returns whether there were any.
+    fn pass_shots(&mut self, now_ns: u64) -> bool {
+        let mut is_busy = self.take_leaving();
+        self.outgoing.put_back(|head, detectors, observables| {
+            is_busy = true;
+            self.to_engine.as_mut().is_some_and(|lane| lane.put(head, detectors, observables))
+        });
+        is_busy |= self.send_messages();
+        let nothing = vec![0; self.bridge.observable_words];
+        let (to_engine, now) = (&mut self.to_engine, self.clock.ticks());
+        self.incoming.put(|tag, shot| {
+            let head = Head {
+                stream: shot.name.stream,
+                epoch: 0,
+                sequence: 0,
+                reply_to: others(tag, shot.name.number),
+                arrived: now,
+                truth_known: shot.truth.is_some(),
+                piece: Piece::Whole,
+                refused: None,
+            };
+            let observables = shot.truth.as_deref().unwrap_or(&nothing);
+            to_engine.as_mut().is_some_and(|lane| lane.put(&head, &shot.detectors, observables))
+        });
+        while let Some(answer) = self.bridge.answers.pop() {
+            is_busy = true;
+            if let Some((reply, answers)) = self.incoming.answered(tag_of(answer.reply_to), &answer) {
+                reply.send(&message::encode_answers(self.bridge.observable_words, &answers));
+            }
+        }
+        while let Some(answer) = self.answers.pop_front() {
+            if self.bridge.answered.push(answer).is_err() {
+                self.answers.push_front(answer);
+                break;
+            }
+        }
+        if is_busy {
+            self.active_ns = now_ns;
+        }
+        is_busy
+    }
+
+    /// Takes the engine's shots that leave.
+    fn take_leaving(&mut self) -> bool {
+        let mut is_busy = false;
+        let mut detectors = vec![0; self.bridge.detector_words];
+        let mut observables = vec![0; self.bridge.observable_words];
+        while self.outgoing.has_room() {
+            let Some(head) = self.bridge.shots.take(&mut detectors, &mut observables) else { break };
+            self.outgoing.take(head, &detectors, &observables);
+            is_busy = true;
+        }
+        is_busy
+    }
+
+    /// Sends what may be sent to the hosts that decode streams of this one.
+    fn send_messages(&mut self) -> bool {
+        let mut is_busy = false;
+        let hosts: Vec<String> = self.members.present().map(str::to_owned).collect();
+        for host in hosts {
+            loop {
+                let routes = &self.bridge.routes;
+                let shots = self.outgoing.next_message(&host, SHOTS_MAX, |stream| routes.answered_here(stream));
+                if shots.is_empty() {
+                    break;
+                }
+                is_busy = true;
+                let body = message::encode_shots(self.link.incarnation(), self.outgoing.widths(), shots.iter());
+                let (events, name) = (self.events.sender(), host.clone());
+                let answered = Box::new(move |result| {
+                    events.send(Event::Answers { host: name, result });
+                });
+                self.link.ask(&host, Topic::Shots, body, LINK_LIMIT, answered);
+            }
+        }
+        is_busy
+    }
+
+    /// Takes a host's answers to shots.
+    fn take_answers(&mut self, host: &str, result: Result<Vec<u8>, NoAnswer>, now_ns: u64) {
+        let decoded = result.ok().and_then(|bytes| {
+            let answers = message::decode_answers(&bytes, self.bridge.observable_words).ok()?;
+            let is_known = |error: u16| error == 0 || ErrorCode::from_number(error).is_some();
+            answers.iter().all(|answer| is_known(answer.error)).then_some(answers)
+        });
+        let Some(decoded) = decoded else {
+            self.fail(host, now_ns);
+            return;
+        };
+        let (clock, now, answers) = (&self.clock, self.clock.ticks(), &mut self.answers);
+        let mut count = 0;
+        self.outgoing.answered(decoded, |head, said| {
+            let mut observables = [0; OBSERVABLE_WORDS_MAX];
+            let width = said.observables.len().min(OBSERVABLE_WORDS_MAX);
+            observables[..width].copy_from_slice(&said.observables[..width]);
+            answers.push_back(Answer {
+                stream: head.stream,
+                sequence: 0,
+                reply_to: head.reply_to,
+                error: ErrorCode::from_number(said.error),
+                by: AnsweredBy(said.by),
+                abstained: said.abstained,
+                latency_ns: clock.rate().nanos(Ticks(now.0.saturating_sub(head.arrived.0))).0,
+                observables,
+            });
+            count += 1;
+        });
+        self.traffic.entry(host.to_owned()).or_default().answered += count;
+    }
+
+    /// A host did not answer shots: its streams are decoded here.
+    fn fail(&mut self, host: &str, now_ns: u64) {
+        self.take_back_all(host);
+        self.traffic.entry(host.to_owned()).or_default().avoided_until_ns = now_ns + AVOIDED.as_nanos() as u64;
+    }
+
+    fn take_back_all(&mut self, host: &str) {
+        let streams: Vec<u32> = self.outgoing.streams_at(host).collect();
+        streams.into_iter().for_each(|stream| self.take_back(stream));
+    }
+
+    fn take_back(&mut self, stream: u32) {
+        let Some(host) = self.outgoing.at(stream).map(str::to_owned) else { return };
+        self.bridge.routes.keep(stream);
+        self.traffic.entry(host).or_default().taken_back += self.outgoing.take_back(stream);
+    }
+
+    /// Lets `host` decode `stream`.
+    fn give(&mut self, stream: u32, host: &str) {
+        if self.outgoing.at(stream) == Some(host) {
+            return;
+        }
+        self.take_back(stream);
+        self.outgoing.give(stream, host);
+        self.bridge.routes.send_away(stream);
+    }
+
+    fn takes_shots(&self) -> bool {
+        self.own.offer == Offer::Open
+    }
+}

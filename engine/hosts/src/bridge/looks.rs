@@ -1,0 +1,237 @@
+//! What the bridge's thread does ten times a second: it describes its own host, asks the others, places
+//! streams, and follows the engine's drain.
+
+use super::events::Event;
+use super::{Placed, Worker};
+use crate::description::{Description, Load, Offer};
+use crate::link::Topic;
+use crate::membership::State;
+use crate::placing::{Candidacy, Change, StreamLoad};
+use pinwheel_edge::spin::Phase;
+use pinwheel_engine::board::snapshot::{Snapshot, SourceState};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Time between two looks.
+const EVERY_NS: u64 = 100_000_000;
+/// Longest wait for a description.
+const DESCRIBE_LIMIT: Duration = Duration::from_millis(400);
+/// A stream without shots for this long has no sender here.
+const QUIET_NS: u64 = 1_000_000_000;
+/// Looks after the source was closed, before no more shots are expected from it.
+const LOOKS_AFTER_CLOSE: u32 = 2;
+/// Longest time for shots of others that are here, once the engine drains.
+const LEAVE_LIMIT_NS: u64 = 5_000_000_000;
+
+/// What follows a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    GoOn,
+    End,
+}
+
+/// State between looks.
+pub(super) struct Looks {
+    next_ns: u64,
+    /// For each stream: shots accepted, and their rate.
+    accepted: Vec<u64>,
+    shares: Vec<f64>,
+    /// For each stream: when its last shot came; 0: none yet.
+    last_ns: Vec<u64>,
+    /// When the drain was seen.
+    draining_ns: Option<u64>,
+    closed: u32,
+}
+
+impl Looks {
+    pub(super) fn new(streams: u32) -> Looks {
+        let streams = streams as usize;
+        Looks {
+            next_ns: 0,
+            accepted: vec![0; streams],
+            shares: vec![0.0; streams],
+            last_ns: vec![0; streams],
+            draining_ns: None,
+            closed: 0,
+        }
+    }
+
+    pub(super) fn are_due(&self, now_ns: u64) -> bool {
+        now_ns >= self.next_ns
+    }
+
+    /// Takes the counts of the source's streams.
+    fn count(&mut self, snapshot: &Snapshot, now_ns: u64) {
+        let Some(source) = snapshot.sources.first() else { return };
+        let mut new = vec![0; self.accepted.len()];
+        for stream in &source.streams {
+            let at = stream.id as usize;
+            new[at] = stream.accepted.saturating_sub(self.accepted[at]);
+            self.accepted[at] = stream.accepted;
+            if new[at] > 0 {
+                self.last_ns[at] = now_ns;
+            }
+        }
+        let all: u64 = new.iter().sum();
+        // A mean over some looks: one interval of a slow stream is zero or one shot.
+        for (share, new) in self.shares.iter_mut().zip(new) {
+            *share += (new as f64 / all.max(1) as f64 - *share) / 4.0;
+        }
+    }
+
+    fn has_sender(&self, stream: usize, now_ns: u64) -> bool {
+        let last = self.last_ns[stream];
+        last > 0 && now_ns.saturating_sub(last) < QUIET_NS
+    }
+
+    fn own(&self, now_ns: u64) -> u32 {
+        (0..self.last_ns.len()).filter(|stream| self.has_sender(*stream, now_ns)).count() as u32
+    }
+}
+
+impl Worker {
+    pub(super) fn look(&mut self, now_ns: u64) -> Next {
+        self.looks.next_ns = now_ns + EVERY_NS;
+        let snapshot = self.viewer.snapshot();
+        self.looks.count(&snapshot, now_ns);
+        let phase = snapshot.engine.phase;
+        let stopped = self.stop.load(Ordering::Relaxed);
+        if (stopped || matches!(phase, Phase::Drain | Phase::Shutdown)) && self.looks.draining_ns.is_none() {
+            self.looks.draining_ns = Some(now_ns);
+            self.own.offer = Offer::Draining;
+            self.incoming.close();
+        }
+        self.own.load = load(&snapshot);
+        self.own.own = self.looks.own(now_ns);
+        self.own.away = self.outgoing.away();
+        self.own.taken = self.incoming.streams_since(now_ns, QUIET_NS);
+        self.ask_descriptions(now_ns);
+        if let Some(since) = self.looks.draining_ns {
+            let has_ended = stopped || phase == Phase::Shutdown;
+            return self.leave(&snapshot, now_ns - since, has_ended);
+        }
+        self.take_back_from_unusable(now_ns);
+        self.place_as_told(now_ns);
+        self.place(now_ns);
+        Next::GoOn
+    }
+
+    fn ask_descriptions(&mut self, now_ns: u64) {
+        let hosts: Vec<String> = self.members.present().map(str::to_owned).collect();
+        for host in hosts {
+            let traffic = self.traffic.entry(host.clone()).or_default();
+            if std::mem::replace(&mut traffic.is_asked, true) {
+                continue;
+            }
+            let (events, name) = (self.events.sender(), host.clone());
+            let answered = Box::new(move |result: Result<Vec<u8>, _>| {
+                let description = result.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+                events.send(Event::Described { host: name, description, asked_ns: now_ns });
+            });
+            self.link.ask(&host, Topic::Describe, Vec::new(), DESCRIBE_LIMIT, answered);
+        }
+    }
+
+    pub(super) fn take_description(
+        &mut self,
+        host: &str,
+        description: Option<Description>,
+        asked_ns: u64,
+        now_ns: u64,
+    ) {
+        self.traffic.entry(host.to_owned()).or_default().is_asked = false;
+        if let Some(description) = description {
+            self.members.described(host, description, now_ns.saturating_sub(asked_ns), now_ns);
+        }
+    }
+
+    /// Streams leave a host that is suspect, gone, draining or no longer alike.
+    fn take_back_from_unusable(&mut self, now_ns: u64) {
+        let names: Vec<String> = self.members.iter().map(|(name, _)| name.to_owned()).collect();
+        let unusable = names.iter().filter(|name| self.members.usable(name, &self.own, now_ns).is_err());
+        for name in unusable.cloned().collect::<Vec<_>>() {
+            self.take_back_all(&name);
+        }
+    }
+
+    /// A stream that an operator placed goes back to its host when that one can decode it again.
+    fn place_as_told(&mut self, now_ns: u64) {
+        for stream in 0..self.bridge.routes.streams() {
+            let Some(Placed::At(host)) = self.placed[stream as usize].clone() else { continue };
+            if !self.is_avoided(&host, now_ns) && self.members.usable(&host, &self.own, now_ns).is_ok() {
+                self.give(stream, &host);
+            }
+        }
+    }
+
+    fn is_avoided(&self, host: &str, now_ns: u64) -> bool {
+        self.traffic.get(host).is_some_and(|traffic| traffic.avoided_until_ns > now_ns)
+    }
+
+    fn place(&mut self, now_ns: u64) {
+        let mut candidates = Vec::new();
+        for (name, _) in self.members.iter() {
+            let is_avoided = self.is_avoided(name, now_ns);
+            let Ok(host) = self.members.usable(name, &self.own, now_ns) else { continue };
+            let Some((description, (trip_ns, _))) = host.description.as_ref().zip(host.trip_ns()) else { continue };
+            if !is_avoided {
+                candidates.push((name.to_owned(), Candidacy { load: description.load, trip_ns }));
+            }
+        }
+        let streams: Vec<StreamLoad> = (0..self.looks.shares.len())
+            .filter(|stream| self.looks.has_sender(*stream, now_ns))
+            .map(|stream| StreamLoad {
+                stream: stream as u32,
+                share: self.looks.shares[stream],
+                is_away: self.outgoing.at(stream as u32).is_some(),
+                is_placed: self.placed[stream].is_some(),
+            })
+            .collect();
+        let others: Vec<Candidacy> = candidates.iter().map(|(_, candidacy)| *candidacy).collect();
+        match self.placing.change(self.own.load, &others, &streams, now_ns) {
+            Some(Change::Give { stream, to }) => {
+                let host = candidates[to].0.clone();
+                self.give(stream, &host);
+            }
+            Some(Change::TakeBack { stream }) => self.take_back(stream),
+            None => {}
+        }
+    }
+
+    /// The engine drains: own shots come back, others' are answered, then nothing more goes to the engine.
+    fn leave(&mut self, snapshot: &Snapshot, since_ns: u64, has_ended: bool) -> Next {
+        (0..self.bridge.routes.streams()).for_each(|stream| self.take_back(stream));
+        let is_closed = snapshot.sources.first().is_none_or(|source| source.state == SourceState::Closed);
+        self.looks.closed += u32::from(is_closed);
+        let is_over = since_ns > LEAVE_LIMIT_NS || has_ended;
+        let is_quiet = self.outgoing.is_empty() && self.answers.is_empty() && !self.incoming.has_queued();
+        if is_over || self.looks.closed > LOOKS_AFTER_CLOSE && is_quiet && self.bridge.shots.depth() == 0 {
+            // The engine's source ends when this lane does.
+            self.to_engine = None;
+        }
+        if is_over || self.to_engine.is_none() && self.incoming.is_empty() { Next::End } else { Next::GoOn }
+    }
+
+    /// State of host `name`.
+    pub(super) fn state(&self, name: &str, now_ns: u64) -> State {
+        self.members.state(name, now_ns).unwrap_or(State::Gone)
+    }
+}
+
+/// The load of the fullest silo.
+fn load(snapshot: &Snapshot) -> Load {
+    if let Some(placement) = &snapshot.placement {
+        let known = placement.silos.iter().filter(|silo| silo.unknown.is_none());
+        let fullest = known.max_by(|one, other| one.max.total_cmp(&other.max));
+        return fullest.map_or_else(Load::default, |silo| Load {
+            average: silo.average,
+            max: silo.max,
+            backlog_ns: silo.backlog_ns,
+        });
+    }
+    let totals = snapshot.totals();
+    let slots: u64 = snapshot.silos.iter().map(|silo| silo.slots.len() as u64).sum();
+    let waiting = totals.submitted.saturating_sub(totals.answered);
+    let share = waiting as f64 / slots.max(1) as f64;
+    Load { average: share, max: share, backlog_ns: 0 }
+}

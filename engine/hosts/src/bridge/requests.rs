@@ -1,0 +1,229 @@
+//! What other hosts and local programs ask of the bridge's thread.
+
+use super::events::Event;
+use super::{Placed, Worker};
+use crate::description::Offer;
+use crate::incoming::Counts;
+use crate::link::{NoAnswer, Presence, Reply, Topic};
+use crate::local_socket::{Asked, Said, Wanted};
+use crate::membership::State;
+use crate::status::{HostRow, Status, Trip};
+use pinwheel_engine::engine::Command;
+use pinwheel_engine::engine::wire::{Outcome, VERSION, read_request};
+use pinwheel_report::control::{CommandError, ControlSocket};
+use pinwheel_report::moment;
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+/// Commands of other hosts that are executed at the same time.
+const COMMANDS_MAX: u32 = 4;
+/// Longest wait for another host's reply to a command, and for its board.
+const COMMAND_LIMIT: Duration = Duration::from_secs(11);
+
+/// Commands of other hosts under way.
+// Relaxed: a count that stands alone.
+#[derive(Debug, Default)]
+pub(super) struct Commands(AtomicU32);
+
+impl Worker {
+    pub(super) fn take(&mut self, event: Event, now_ns: u64) {
+        match event {
+            // Another host that has taken this one's name; none of its own is known of it.
+            Event::Presence(Presence::Here { name, .. } | Presence::Gone { name, .. })
+                if name == self.settings.name => {}
+            Event::Presence(Presence::Here { name, incarnation }) => {
+                // A new process of a host knows nothing of what the old one was given.
+                if self.members.iter().any(|(known, host)| known == name && host.incarnation != incarnation) {
+                    self.take_back_all(&name);
+                }
+                self.members.appeared(&name, incarnation, now_ns);
+                self.traffic.entry(name).or_default().is_asked = false;
+            }
+            Event::Presence(Presence::Gone { name, incarnation }) => {
+                if self.members.left(&name, incarnation) {
+                    self.take_back_all(&name);
+                }
+            }
+            Event::Question { from, topic, body, reply } => self.answer(&from, topic, &body, reply, now_ns),
+            Event::Described { host, description, asked_ns } => {
+                self.take_description(&host, description, asked_ns, now_ns);
+            }
+            Event::Answers { host, result } => self.take_answers(&host, result, now_ns),
+            Event::Local(Asked { wanted, answer }) => self.serve(wanted, answer, now_ns),
+        }
+    }
+
+    /// Answers another host.
+    fn answer(&mut self, from: &str, topic: Topic, body: &[u8], reply: Reply, now_ns: u64) {
+        match topic {
+            Topic::Describe => reply.send(&serde_json::to_vec(&self.own).unwrap_or_default()),
+            Topic::Board => {
+                let board = moment::attached(&self.viewer.snapshot(), self.control.pid);
+                reply.send(board.to_string().as_bytes());
+            }
+            Topic::Shots => {
+                if let Err((reply, refused)) = self.incoming.offer(from, body, reply, now_ns) {
+                    reply.refuse(&refused.to_string());
+                }
+            }
+            Topic::Command => self.command(from, body, reply),
+        }
+    }
+
+    /// Executes another host's command on a thread of its own: the engine may take seconds.
+    fn command(&self, from: &str, line: &[u8], reply: Reply) {
+        let request = match read_request(line) {
+            Ok(request) => request,
+            Err(said) => return reply.refuse(&said),
+        };
+        if self.commands.0.fetch_add(1, Ordering::Relaxed) >= COMMANDS_MAX {
+            self.commands.0.fetch_sub(1, Ordering::Relaxed);
+            return reply.refuse("too many commands of other hosts are under way; try again");
+        }
+        let (control, commands) = (self.control.clone(), Arc::clone(&self.commands));
+        let why = format!("from host {from}{}{}", if request.why.is_empty() { "" } else { ": " }, request.why);
+        // The events keep a note without a reason.
+        let command = match request.command {
+            Command::Note { text } => Command::Note { text: format!("{text} (from host {from})") },
+            command => command,
+        };
+        let builder = std::thread::Builder::new().name("hosts-command".to_owned());
+        let execute = move || {
+            let outcome = outcome(&control, command, &why);
+            reply.send(json_line(&outcome).as_bytes());
+            commands.0.fetch_sub(1, Ordering::Relaxed);
+        };
+        #[expect(clippy::disallowed_methods, reason = "a cold thread of the bridge")]
+        let spawned = builder.spawn(execute);
+        if spawned.is_err() {
+            // The reply went with the closure: its asker learns that there is no answer.
+            self.commands.0.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Answers a local program.
+    fn serve(&mut self, wanted: Wanted, answer: Sender<Said>, now_ns: u64) {
+        let said = match wanted {
+            Wanted::List => serde_json::to_string(&self.status(now_ns)).map_err(|error| error.to_string()),
+            Wanted::Command { host, line } => return self.pass_on(&host, Topic::Command, line.into_bytes(), answer),
+            Wanted::Board { host } => return self.pass_on(&host, Topic::Board, Vec::new(), answer),
+            Wanted::Move { stream, host } => self.place_by_operator(stream, host.as_deref(), now_ns),
+            Wanted::Release { stream } => self.stream(stream).map(|stream| {
+                self.placed[stream as usize] = None;
+                format!("the rules place stream {stream} again")
+            }),
+            Wanted::Close => {
+                self.own.offer = Offer::Draining;
+                self.incoming.close();
+                Ok("this host takes no more shots of others".to_owned())
+            }
+            Wanted::Open => {
+                self.own.offer = Offer::Open;
+                self.incoming.reopen();
+                Ok("this host takes shots of others".to_owned())
+            }
+        };
+        // A client that has gone needs no answer.
+        let _ = answer.send(said);
+    }
+
+    fn stream(&self, stream: u32) -> Result<u32, String> {
+        let streams = self.bridge.routes.streams();
+        let refused = || format!("there is no stream {stream}; the streams are 0 to {}", streams.saturating_sub(1));
+        (stream < streams).then_some(stream).ok_or_else(refused)
+    }
+
+    fn place_by_operator(&mut self, stream: u32, host: Option<&str>, now_ns: u64) -> Said {
+        let stream = self.stream(stream)?;
+        let placed = match host.filter(|host| *host != self.settings.name) {
+            None => {
+                self.take_back(stream);
+                Placed::Here
+            }
+            Some(host) => {
+                self.members.usable(host, &self.own, now_ns).map_err(|why| format!("host {host}: {why}"))?;
+                self.give(stream, host);
+                Placed::At(host.to_owned())
+            }
+        };
+        self.placed[stream as usize] = Some(placed);
+        Ok(format!("host {} decodes stream {stream}", host.unwrap_or(&self.settings.name)))
+    }
+
+    /// Asks another host for a local program.
+    fn pass_on(&self, host: &str, topic: Topic, body: Vec<u8>, answer: Sender<Said>) {
+        let name = host.to_owned();
+        let answered = Box::new(move |result: Result<Vec<u8>, NoAnswer>| {
+            let said = match result {
+                Ok(bytes) => String::from_utf8(bytes).map_err(|_| format!("host {name} sent no text")),
+                Err(NoAnswer::Refused(why)) => Err(format!("host {name} refused: {why}")),
+                Err(why) => Err(format!("host {name}: {why}; `pinwheel hosts` shows its state")),
+            };
+            let _ = answer.send(said);
+        });
+        self.link.ask(host, topic, body, COMMAND_LIMIT, answered);
+    }
+
+    fn status(&self, now_ns: u64) -> Status {
+        let own = HostRow {
+            name: self.settings.name.clone(),
+            is_self: true,
+            state: if self.takes_shots() { State::Up } else { State::Draining },
+            why_not: None,
+            version: self.own.version.clone(),
+            own: self.own.own,
+            streams: self.own.own.saturating_sub(self.own.away) + self.own.taken,
+            load: self.own.load,
+            heard_ns: 0,
+            link_ns: None,
+            losses: 0,
+            given: Vec::new(),
+            answered: 0,
+            taken_back: 0,
+            sent: Counts::default(),
+        };
+        let others = self.members.iter().map(|(name, host)| {
+            let said = host.description.clone().unwrap_or_default();
+            let traffic = self.traffic.get(name).copied().unwrap_or_default();
+            let sent = self.incoming.counts().find(|(owner, _)| *owner == name).map(|(_, counts)| counts);
+            HostRow {
+                name: name.to_owned(),
+                is_self: false,
+                state: self.state(name, now_ns),
+                why_not: self.members.usable(name, &self.own, now_ns).err().map(|why| why.to_string()),
+                version: said.version,
+                own: said.own,
+                streams: said.own.saturating_sub(said.away) + said.taken,
+                load: said.load,
+                heard_ns: host.age_ns(now_ns),
+                link_ns: host.trip_ns().map(|(p50, p99)| Trip { p50, p99 }),
+                losses: host.losses,
+                given: self.outgoing.streams_at(name).collect(),
+                answered: traffic.answered,
+                taken_back: traffic.taken_back,
+                sent: sent.unwrap_or_default(),
+            }
+        });
+        Status { cluster: self.settings.cluster.clone(), hosts: std::iter::once(own).chain(others).collect() }
+    }
+}
+
+fn outcome(control: &ControlSocket, command: Command, why: &str) -> Outcome {
+    match control.execute(command, why) {
+        Ok(done) => Outcome::Done(done),
+        Err(CommandError::Refused { said, .. }) => Outcome::Refused(said),
+        Err(CommandError::Unusable(unusable)) => Outcome::Refused(unusable.to_string()),
+    }
+}
+
+/// A reply as the control socket writes it.
+fn json_line(outcome: &Outcome) -> String {
+    let mut line = serde_json::to_value(outcome).unwrap_or_default();
+    if let Some(fields) = line.as_object_mut() {
+        fields.insert("version".to_owned(), json!(VERSION));
+    }
+    line.to_string()
+}

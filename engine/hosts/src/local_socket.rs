@@ -1,0 +1,208 @@
+//! The socket at which programs of the same user ask an engine about its hosts: `hosts.sock` in its run
+//! directory.
+//!
+//! Owns the socket's file and a thread. One client at a time, one line each way. Bounds:
+//! [`CLIENT_LIMIT`] for a client, [`REPLY_LIMIT`] for a reply, [`LINE_BYTES_MAX`] for a line. Never
+//! touches the engine: the bridge's thread answers.
+
+use serde::{Deserialize, Serialize};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Name of the socket in a run's directory.
+pub const FILE: &str = "hosts.sock";
+/// A client that sends or reads nothing for this long is dropped.
+const CLIENT_LIMIT: Duration = Duration::from_secs(1);
+/// Longest wait for a reply: a command to another host, and its acknowledgement.
+pub const REPLY_LIMIT: Duration = Duration::from_secs(12);
+/// Longest line in either direction, bytes.
+pub const LINE_BYTES_MAX: usize = 4 << 20;
+
+/// What a client asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wanted {
+    /// All hosts, as [`crate::status::Status`].
+    List,
+    /// A line for the control socket of another host's engine, and its reply.
+    Command {
+        /// The host.
+        host: String,
+        /// The line.
+        line: String,
+    },
+    /// The board of another host's engine, as JSON.
+    Board {
+        /// The host.
+        host: String,
+    },
+    /// Lets a host decode a stream; `None`: this one. Rules leave the stream alone from then on.
+    Move {
+        /// Stream.
+        stream: u32,
+        /// The host.
+        host: Option<String>,
+    },
+    /// Lets the rules place a stream again.
+    Release {
+        /// Stream.
+        stream: u32,
+    },
+    /// Takes no more shots of others.
+    Close,
+    /// Takes shots of others again.
+    Open,
+}
+
+/// What came of it: the reply's text, or why not, one sentence.
+pub type Said = Result<String, String>;
+
+/// A question of a client, and where its answer goes.
+pub struct Asked {
+    /// What is wanted.
+    pub wanted: Wanted,
+    /// Takes the answer; the client waits [`REPLY_LIMIT`].
+    pub answer: Sender<Said>,
+}
+
+/// The listening socket.
+pub struct LocalSocket {
+    path: PathBuf,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl LocalSocket {
+    /// Listens in `run_dir`; hands what clients ask to `ask`, which returns whether it can be answered.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub fn open(run_dir: &Path, ask: impl Fn(Asked) -> bool + Send + 'static) -> io::Result<LocalSocket> {
+        let path = std::path::absolute(run_dir)?.join(FILE);
+        let listener = UnixListener::bind(&path)?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let serve = move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                // Relaxed: the connection that wakes this thread comes after the store.
+                if stopped.load(Ordering::Relaxed) {
+                    break;
+                }
+                // A client that fails is its own affair.
+                let _ = serve(&stream, &ask);
+            }
+        };
+        let builder = std::thread::Builder::new().name("hosts-socket".to_owned());
+        #[expect(clippy::disallowed_methods, reason = "a cold thread of the bridge")]
+        let thread = builder.spawn(serve)?;
+        Ok(LocalSocket { path, stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for LocalSocket {
+    fn drop(&mut self) {
+        // Relaxed: see where it is read.
+        self.stop.store(true, Ordering::Relaxed);
+        // Wakes the thread.
+        let woken = UnixStream::connect(&self.path).is_ok();
+        let _ = std::fs::remove_file(&self.path);
+        if woken && let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn serve(stream: &UnixStream, ask: &impl Fn(Asked) -> bool) -> io::Result<()> {
+    stream.set_read_timeout(Some(CLIENT_LIMIT))?;
+    stream.set_write_timeout(Some(CLIENT_LIMIT))?;
+    let mut line = Vec::new();
+    BufReader::new(stream).take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut line)?;
+    let said = match serde_json::from_slice(&line) {
+        Ok(wanted) => {
+            let (answer, answered) = channel();
+            if ask(Asked { wanted, answer }) { wait(&answered) } else { Err("this engine is ending".to_owned()) }
+        }
+        Err(error) => {
+            Err(format!("no question about hosts ({error}); use the version of pinwheel that runs the engine"))
+        }
+    };
+    let mut bytes = serde_json::to_vec(&said)?;
+    bytes.push(b'\n');
+    (&mut &*stream).write_all(&bytes)
+}
+
+fn wait(answered: &Receiver<Said>) -> Said {
+    answered.recv_timeout(REPLY_LIMIT).unwrap_or_else(|error| {
+        Err(match error {
+            RecvTimeoutError::Timeout => format!("no answer for {} s", REPLY_LIMIT.as_secs()),
+            RecvTimeoutError::Disconnected => "this engine is ending".to_owned(),
+        })
+    })
+}
+
+/// Asks the engine whose run directory is `run_dir`.
+///
+/// # Errors
+/// One sentence.
+pub fn ask(run_dir: &Path, wanted: &Wanted) -> Said {
+    let path = run_dir.join(FILE);
+    let refused = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            format!("the run in {} has no other hosts; start it with --hosts FILE", run_dir.display())
+        }
+        _ => format!("{}: {error}", path.display()),
+    };
+    let exchange = || {
+        let mut stream = UnixStream::connect(&path)?;
+        stream.set_read_timeout(Some(REPLY_LIMIT + CLIENT_LIMIT))?;
+        let mut line = serde_json::to_vec(wanted)?;
+        line.push(b'\n');
+        stream.write_all(&line)?;
+        let mut reply = Vec::new();
+        BufReader::new(stream).take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut reply)?;
+        Ok(serde_json::from_slice(&reply)?)
+    };
+    exchange().map_err(refused)?
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{FILE, LocalSocket, Wanted, ask};
+    use std::io::Write;
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_question_is_answered_nonsense_is_refused_and_the_file_goes_with_the_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = LocalSocket::open(folder.path(), |asked| {
+            let said = match asked.wanted {
+                Wanted::Board { host } => Ok(format!("board of {host}")),
+                other => Err(format!("{other:?}")),
+            };
+            asked.answer.send(said).is_ok()
+        });
+        let socket = socket.unwrap();
+        let path = folder.path().join(FILE);
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let mut stranger = UnixStream::connect(&path).unwrap();
+        stranger.write_all(b"hello\n").unwrap();
+        let mut said = String::new();
+        std::io::Read::read_to_string(&mut stranger, &mut said).unwrap();
+        assert!(said.contains("no question about hosts"), "{said}");
+        assert_eq!(ask(folder.path(), &Wanted::Board { host: "b".into() }), Ok("board of b".into()));
+        assert_eq!(ask(folder.path(), &Wanted::List), Err("List".into()));
+        drop(socket);
+        assert!(!path.exists());
+        assert!(ask(folder.path(), &Wanted::List).unwrap_err().contains("--hosts"));
+    }
+}

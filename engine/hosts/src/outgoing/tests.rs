@@ -1,0 +1,212 @@
+#![allow(clippy::unwrap_used, reason = "harness")]
+
+use super::Outgoing;
+use crate::message::{Answered, Shot, Widths};
+use pinwheel_edge::slot::table::ReplyTo;
+use pinwheel_engine::feed::lane::{Head, Piece};
+use pinwheel_engine::units::Ticks;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::collections::VecDeque;
+
+const WIDTHS: Widths = Widths { detectors: 1, observables: 1 };
+
+fn head(stream: u32, direct: u64, theirs: u64) -> Head {
+    Head {
+        stream,
+        epoch: 0,
+        sequence: direct,
+        reply_to: ReplyTo { peer: 1, sequence: theirs },
+        arrived: Ticks(0),
+        truth_known: false,
+        piece: Piece::Whole,
+        refused: None,
+    }
+}
+
+fn answer(shot: &Shot) -> Answered {
+    Answered { name: shot.name, error: 0, abstained: false, by: 0, observables: vec![shot.detectors[0]] }
+}
+
+#[test]
+fn a_shot_leaves_when_all_before_it_are_answered_here() {
+    let mut outgoing = Outgoing::new(1, WIDTHS);
+    outgoing.give(0, "b");
+    outgoing.take(head(0, 3, 0), &[9], &[0]);
+    assert!(outgoing.next_message("b", 8, |_| 2).is_empty());
+    assert_eq!(outgoing.next_message("b", 8, |_| 3).len(), 1);
+}
+
+#[test]
+fn an_answer_that_overtakes_another_waits_for_it_and_an_answer_after_a_loan_is_dropped() {
+    let mut outgoing = Outgoing::new(1, WIDTHS);
+    outgoing.give(0, "b");
+    (0..3).for_each(|n| outgoing.take(head(0, 0, n), &[n], &[0]));
+    let shots = outgoing.next_message("b", 8, |_| 0);
+    let mut passed = Vec::new();
+    outgoing.answered(vec![answer(&shots[1])], |head, _| passed.push(head.reply_to.sequence));
+    assert!(passed.is_empty());
+    outgoing.answered(vec![answer(&shots[0])], |head, _| passed.push(head.reply_to.sequence));
+    assert_eq!(passed, [0, 1]);
+    outgoing.take_back(0);
+    outgoing.answered(vec![answer(&shots[2])], |_, _| unreachable!("its loan is over"));
+    let mut back = Vec::new();
+    outgoing.put_back(|head, _, _| {
+        back.push(head.reply_to.sequence);
+        true
+    });
+    assert_eq!(back, [2]);
+    assert!(outgoing.is_empty());
+}
+
+/// Two hosts that answer late, in any order, or never; streams given and taken back at random; an engine
+/// whose intake follows the rules of its bridge.
+#[test]
+fn each_shot_is_answered_once_and_in_order_whatever_becomes_of_the_hosts() {
+    for seed in 0..200 {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut world = World::new();
+        for step in 0..3_000 {
+            world.step(&mut random, step < 2_000);
+        }
+        while !world.is_done() {
+            world.settle();
+        }
+        for stream in 0..STREAMS {
+            assert_eq!(world.answered[stream], world.submitted[stream], "seed {seed}, stream {stream}");
+        }
+    }
+}
+
+const STREAMS: usize = 3;
+
+struct World {
+    outgoing: Outgoing,
+    submitted: [u64; STREAMS],
+    answered: [u64; STREAMS],
+    /// The intake's counts, and the shots that the engine decodes.
+    direct: [u64; STREAMS],
+    away: [u64; STREAMS],
+    here: Vec<VecDeque<u64>>,
+    answered_here: [u64; STREAMS],
+    lane: VecDeque<(Head, u64)>,
+    /// Messages on their way, each to a host.
+    messages: Vec<Vec<Shot>>,
+}
+
+impl World {
+    fn new() -> World {
+        World {
+            outgoing: Outgoing::new(STREAMS as u32, WIDTHS),
+            submitted: [0; STREAMS],
+            answered: [0; STREAMS],
+            direct: [0; STREAMS],
+            away: [0; STREAMS],
+            here: vec![VecDeque::new(); STREAMS],
+            answered_here: [0; STREAMS],
+            lane: VecDeque::new(),
+            messages: Vec::new(),
+        }
+    }
+
+    fn submit(&mut self, stream: usize) {
+        let number = self.submitted[stream];
+        self.submitted[stream] += 1;
+        if self.away[stream] > 0 || self.outgoing.at(stream as u32).is_some() {
+            self.lane.push_back((head(stream as u32, self.direct[stream], number), number));
+            self.away[stream] += 1;
+        } else {
+            self.direct[stream] += 1;
+            self.here[stream].push_back(number);
+        }
+    }
+
+    fn answer(answered: &mut [u64; STREAMS], stream: usize, number: u64) {
+        assert_eq!(answered[stream], number, "once and in order");
+        answered[stream] += 1;
+    }
+
+    fn answer_here(&mut self, stream: usize) {
+        let Some(number) = self.here[stream].pop_front() else { return };
+        self.answered_here[stream] += 1;
+        World::answer(&mut self.answered, stream, number);
+    }
+
+    fn read_lane(&mut self) {
+        while let Some((head, number)) = self.lane.pop_front() {
+            self.outgoing.take(head, &[number], &[0]);
+        }
+    }
+
+    fn put_back(&mut self, mut limit: usize) {
+        let (here, away) = (&mut self.here, &mut self.away);
+        self.outgoing.put_back(|head, _, _| {
+            if limit == 0 {
+                return false;
+            }
+            limit -= 1;
+            here[head.stream as usize].push_back(head.reply_to.sequence);
+            away[head.stream as usize] -= 1;
+            true
+        });
+    }
+
+    fn deliver(&mut self, shots: &[Shot]) {
+        let (answered, away) = (&mut self.answered, &mut self.away);
+        let answers = shots.iter().rev().map(answer).collect();
+        self.outgoing.answered(answers, |head, said| {
+            assert_eq!(said.observables[0], head.reply_to.sequence);
+            away[head.stream as usize] -= 1;
+            World::answer(answered, head.stream as usize, head.reply_to.sequence);
+        });
+    }
+
+    fn send(&mut self, host: &str, limit: usize) {
+        let counts = self.answered_here;
+        let shots = self.outgoing.next_message(host, limit, |stream| counts[stream as usize]);
+        if !shots.is_empty() {
+            self.messages.push(shots);
+        }
+    }
+
+    fn step(&mut self, random: &mut Xoshiro256PlusPlus, submits: bool) {
+        let stream = random.next_u64() as usize % STREAMS;
+        let host = if random.next_u64().is_multiple_of(2) { "b" } else { "c" };
+        match random.next_u64() % 12 {
+            0 => self.outgoing.give(stream as u32, host),
+            1 | 2 => {
+                self.outgoing.take_back(stream as u32);
+            }
+            3 | 4 => self.read_lane(),
+            5 => self.put_back(random.next_u64() as usize % 4),
+            6 => self.answer_here(stream),
+            7 => self.send(host, 1 + random.next_u64() as usize % 5),
+            8 if !self.messages.is_empty() => {
+                let at = random.next_u64() as usize % self.messages.len();
+                let shots = self.messages[at].clone();
+                // A message may be lost, late, or delivered again.
+                match random.next_u64() % 4 {
+                    0 => drop(self.messages.swap_remove(at)),
+                    1 => {}
+                    _ => self.deliver(&shots),
+                }
+            }
+            _ if submits => self.submit(stream),
+            _ => {}
+        }
+    }
+
+    /// Everything is taken back, and the engine answers.
+    fn settle(&mut self) {
+        (0..STREAMS as u32).for_each(|stream| {
+            self.outgoing.take_back(stream);
+        });
+        self.read_lane();
+        self.put_back(usize::MAX);
+        (0..STREAMS).for_each(|stream| self.answer_here(stream));
+    }
+
+    fn is_done(&self) -> bool {
+        self.answered == self.submitted && self.outgoing.is_empty()
+    }
+}

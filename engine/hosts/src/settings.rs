@@ -1,0 +1,363 @@
+//! Settings of one host: its name and cluster, its addresses, its certificates, and who may join.
+//!
+//! ```ron
+//! (
+//!     cluster: "lab",                      // hosts of one cluster see each other
+//!     name: "lab-a",                       // unique in the cluster
+//!     listen: ["quic/0.0.0.0:7447"],
+//!     connect: ["quic/lab-b.example:7447"],
+//!     certificates: Some((authority: "ca.pem", certificate: "lab-a.pem", key: "lab-a.key")),
+//!     allow: ["lab-b", "lab-c"],           // hosts that may join, by the common names of their certificates
+//! )
+//! ```
+//!
+//! Owns the meaning of the file. Runs on the caller's thread. Bounds: [`FILE_BYTES_MAX`],
+//! [`ENDPOINTS_MAX`], [`NAMES_MAX`], [`NAME_CHARS_MAX`]. Never opens a socket and never reads a
+//! certificate.
+//!
+//! # Why a host without certificates stays on its machine
+//!
+//! A host executes commands of other hosts and decodes their shots. Without certificates anybody
+//! who reaches its port could send both. So such a host uses the loopback interface only, which is
+//! as trusted as the machine's users.
+//!
+//! # Why QUIC and not TLS over TCP
+//!
+//! Both use TLS 1.3 with certificates in both directions. zenoh's TLS connections (1.10.2) are read
+//! and written by two threads at once, which rustls does not allow: under load they fail several
+//! times a second, or end the process with a segmentation fault (eclipse-zenoh/zenoh issue 2557).
+//! Its QUIC connections have separate streams for the two.
+
+mod text;
+#[cfg(test)]
+mod tests;
+
+use serde::Deserialize;
+use std::io::{self, Read};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+/// Most characters of a host's or a cluster's name.
+pub const NAME_CHARS_MAX: usize = 64;
+/// Most endpoints in `listen`, and in `connect`.
+pub const ENDPOINTS_MAX: usize = 64;
+/// Most names in `allow`.
+pub const NAMES_MAX: usize = 64;
+/// Most bytes of a settings file.
+pub const FILE_BYTES_MAX: u64 = 64 * 1024;
+/// Where a host without certificates listens if its settings do not say: a free port, on this
+/// machine only.
+const LOOPBACK_LISTEN: &str = "tcp/127.0.0.1:0";
+
+/// Settings of one host.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostSettings {
+    /// Name of the cluster. Hosts of one cluster see each other.
+    pub cluster: String,
+    /// Name of this host, unique in its cluster. With certificates it is the common name of this
+    /// host's certificate.
+    pub name: String,
+    /// Endpoints where other hosts reach this one: `tcp/ADDRESS:PORT` or `quic/ADDRESS:PORT`. Port
+    /// 0 is a free one.
+    #[serde(default)]
+    pub listen: Vec<String>,
+    /// Endpoints of other hosts. A host that is not there yet is tried again until it is.
+    #[serde(default)]
+    pub connect: Vec<String>,
+    /// Certificates of this host and its authority. Without them all hosts run on this machine.
+    #[serde(default)]
+    pub certificates: Option<Certificates>,
+    /// Hosts that may join, by the common names of their certificates.
+    #[serde(default)]
+    pub allow: Vec<String>,
+    /// Whether hosts without certificates find each other on this machine by multicast on the
+    /// loopback interface.
+    #[serde(default = "scouts_by_default")]
+    pub scout: bool,
+}
+
+/// Files that prove who a host is, in PEM format. They stay where they are while the host runs:
+/// each connection that it makes reads them again.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Certificates {
+    /// Certificate of the authority that signs the hosts' certificates.
+    pub authority: PathBuf,
+    /// Certificate of this host. Its common name is the host's name.
+    pub certificate: PathBuf,
+    /// Private key of this host's certificate.
+    pub key: PathBuf,
+}
+
+/// Why a settings file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// The file cannot be read.
+    #[error("{file}: {error}; name a readable settings file")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// The file is too large to be one.
+    #[error("{file}: more than {FILE_BYTES_MAX} bytes; name a file with the settings of one host")]
+    TooLarge {
+        /// The file.
+        file: String,
+    },
+    /// The text is not one of settings.
+    #[error("{file}:{line}:{column}: {what}")]
+    Text {
+        /// The file.
+        file: String,
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// What is wrong there, and what to do.
+        what: String,
+    },
+    /// The settings contradict each other or the rules.
+    #[error("{file}: {error}")]
+    Check {
+        /// The file.
+        file: String,
+        /// The contradiction.
+        error: CheckError,
+    },
+}
+
+/// Why settings cannot be used, whether they come from a file or from a program.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CheckError {
+    /// A name has other characters or another length.
+    #[error("{field} is {name:?}; a name has 1 to {NAME_CHARS_MAX} characters of a-z, 0-9 and -")]
+    Name {
+        /// The field that holds it.
+        field: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A list is too long.
+    #[error("{field} has {count} entries; name at most {limit}")]
+    TooMany {
+        /// The list.
+        field: &'static str,
+        /// Its length.
+        count: usize,
+        /// Its limit.
+        limit: usize,
+    },
+    /// An endpoint is not of the form `PROTOCOL/ADDRESS:PORT`.
+    #[error("{field} has endpoint {endpoint:?}; write {protocol}/ADDRESS:PORT")]
+    Endpoint {
+        /// The list that holds it.
+        field: &'static str,
+        /// The endpoint.
+        endpoint: String,
+        /// The protocol that these settings allow.
+        protocol: &'static str,
+    },
+    /// An endpoint would be reachable from other machines by anybody.
+    #[error(
+        "{field} has endpoint {endpoint:?}, but without certificates a host talks only to hosts of its own machine; \
+         add certificates, or use tcp/127.0.0.1:PORT"
+    )]
+    NotLoopback {
+        /// The list that holds it.
+        field: &'static str,
+        /// The endpoint.
+        endpoint: String,
+    },
+    /// An endpoint would be neither encrypted nor authenticated.
+    #[error(
+        "{field} has endpoint {endpoint:?}, but with certificates every endpoint is quic/ADDRESS:PORT; write quic/"
+    )]
+    NotQuic {
+        /// The list that holds it.
+        field: &'static str,
+        /// The endpoint.
+        endpoint: String,
+    },
+    /// A QUIC connection cannot be made to an IPv6 address in brackets.
+    #[error("connect has endpoint {endpoint:?}, but QUIC connects to names and IPv4 addresses; write the host's name")]
+    BracketedAddress {
+        /// The endpoint.
+        endpoint: String,
+    },
+    /// Names cannot be verified without certificates.
+    #[error("allow has names, but without certificates nobody can prove a name; add certificates, or remove allow")]
+    AllowWithoutCertificates,
+    /// The list of hosts that may join is empty.
+    #[error("nobody may join: name the hosts in allow")]
+    NobodyAllowed,
+    /// The host neither listens nor connects.
+    #[error("listen and connect are empty, so no host can be reached; name an endpoint in one of them")]
+    NoEndpoint,
+}
+
+impl HostSettings {
+    /// A host without certificates that listens on a free port of this machine and connects to
+    /// nobody.
+    #[must_use]
+    pub fn on_this_machine(cluster: &str, name: &str) -> HostSettings {
+        HostSettings {
+            cluster: cluster.to_owned(),
+            name: name.to_owned(),
+            listen: Vec::new(),
+            connect: Vec::new(),
+            certificates: None,
+            allow: Vec::new(),
+            scout: scouts_by_default(),
+        }
+    }
+
+    /// Reads and checks a settings file. Paths of certificates are relative to the file.
+    ///
+    /// # Errors
+    /// [`SettingsError`], with the file and, for an error in its text, the place.
+    pub fn read(path: &Path) -> Result<HostSettings, SettingsError> {
+        let file = path.display().to_string();
+        let unreadable = |error| SettingsError::Unreadable { file: file.clone(), error };
+        let mut text = String::new();
+        let opened = std::fs::File::open(path).map_err(unreadable)?;
+        opened.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
+        if text.len() as u64 > FILE_BYTES_MAX {
+            return Err(SettingsError::TooLarge { file });
+        }
+        let mut settings = text::parse(&text).map_err(|error| {
+            let text::TextError { line, column, what } = error;
+            SettingsError::Text { file: file.clone(), line, column, what }
+        })?;
+        if let Some(certificates) = &mut settings.certificates {
+            certificates.make_relative_to(path.parent().unwrap_or_else(|| Path::new("")));
+        }
+        settings.check().map_err(|error| SettingsError::Check { file, error })?;
+        Ok(settings)
+    }
+
+    /// Checks the rules between the fields.
+    ///
+    /// # Errors
+    /// [`CheckError`], one sentence about the first field that breaks a rule.
+    pub fn check(&self) -> Result<(), CheckError> {
+        let name = |field, name: &String| match is_name(name) {
+            true => Ok(()),
+            false => Err(CheckError::Name { field, name: name.clone() }),
+        };
+        let length = |field, count, limit| match count <= limit {
+            true => Ok(()),
+            false => Err(CheckError::TooMany { field, count, limit }),
+        };
+        name("cluster", &self.cluster)?;
+        name("name", &self.name)?;
+        length("listen", self.listen.len(), ENDPOINTS_MAX)?;
+        length("connect", self.connect.len(), ENDPOINTS_MAX)?;
+        length("allow", self.allow.len(), NAMES_MAX)?;
+        self.allow.iter().try_for_each(|allowed| name("allow", allowed))?;
+        match (&self.certificates, self.allow.is_empty()) {
+            (None, false) => return Err(CheckError::AllowWithoutCertificates),
+            (Some(_), true) => return Err(CheckError::NobodyAllowed),
+            (Some(_), false) if self.listen.is_empty() && self.connect.is_empty() => {
+                return Err(CheckError::NoEndpoint);
+            }
+            _ => {}
+        }
+        let check = if self.certificates.is_some() { check_quic } else { check_loopback };
+        self.listen.iter().try_for_each(|endpoint| check("listen", endpoint))?;
+        self.connect.iter().try_for_each(|endpoint| check("connect", endpoint))
+    }
+
+    /// Whether host `name` may join. Without certificates everybody on this machine may.
+    #[must_use]
+    pub fn allows(&self, name: &str) -> bool {
+        self.certificates.is_none() || self.allow.iter().any(|allowed| allowed == name)
+    }
+
+    /// Endpoints to listen on: those of `listen`, or a free port of this machine for a host without
+    /// certificates.
+    #[must_use]
+    pub fn listen_endpoints(&self) -> Vec<String> {
+        if self.listen.is_empty() && self.certificates.is_none() {
+            return vec![LOOPBACK_LISTEN.to_owned()];
+        }
+        self.listen.clone()
+    }
+}
+
+impl Certificates {
+    fn make_relative_to(&mut self, directory: &Path) {
+        for file in [&mut self.authority, &mut self.certificate, &mut self.key] {
+            *file = directory.join(&*file);
+        }
+    }
+}
+
+/// Whether `text` is a host's or a cluster's name: 1 to [`NAME_CHARS_MAX`] characters of `a-z`,
+/// `0-9` and `-`. Names are parts of key expressions, where `/`, `*`, `$`, `?` and `#` have
+/// meanings.
+#[must_use]
+pub fn is_name(text: &str) -> bool {
+    (1..=NAME_CHARS_MAX).contains(&text.len())
+        && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
+}
+
+fn scouts_by_default() -> bool {
+    true
+}
+
+/// Address and port of an endpoint of the given protocol. `#` and `?` would start options of the
+/// transport, which could turn authentication off.
+#[must_use]
+fn address<'a>(endpoint: &'a str, protocol: &str) -> Option<(&'a str, u16)> {
+    let (own, rest) = endpoint.split_once('/')?;
+    let (address, port) = rest.rsplit_once(':')?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let inner = address.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
+    let valid = match inner {
+        Some(inner) => inner.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => !address.is_empty() && address.chars().all(plain),
+    };
+    let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    (own == protocol && valid && digits).then_some((address, port.parse().ok()?))
+}
+
+fn check_loopback(field: &'static str, endpoint: &str) -> Result<(), CheckError> {
+    if !endpoint.starts_with("tcp/") {
+        return Err(CheckError::NotLoopback { field, endpoint: endpoint.to_owned() });
+    }
+    let protocol = "tcp";
+    let (address, port) = address(endpoint, protocol).ok_or_else(|| malformed(field, endpoint, protocol))?;
+    let is_loopback = matches!(address, "localhost" | "[::1]")
+        || address.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback());
+    if !is_loopback {
+        return Err(CheckError::NotLoopback { field, endpoint: endpoint.to_owned() });
+    }
+    check_port(field, endpoint, protocol, port)
+}
+
+fn check_quic(field: &'static str, endpoint: &str) -> Result<(), CheckError> {
+    if !endpoint.starts_with("quic/") {
+        return Err(CheckError::NotQuic { field, endpoint: endpoint.to_owned() });
+    }
+    let protocol = "quic";
+    let (address, port) = address(endpoint, protocol).ok_or_else(|| malformed(field, endpoint, protocol))?;
+    if field == "connect" && address.starts_with('[') {
+        return Err(CheckError::BracketedAddress { endpoint: endpoint.to_owned() });
+    }
+    check_port(field, endpoint, protocol, port)
+}
+
+/// Nobody can connect to port 0.
+fn check_port(field: &'static str, endpoint: &str, protocol: &'static str, port: u16) -> Result<(), CheckError> {
+    match (field, port) {
+        ("connect", 0) => Err(malformed(field, endpoint, protocol)),
+        _ => Ok(()),
+    }
+}
+
+fn malformed(field: &'static str, endpoint: &str, protocol: &'static str) -> CheckError {
+    CheckError::Endpoint { field, endpoint: endpoint.to_owned(), protocol }
+}

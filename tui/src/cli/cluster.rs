@@ -1,0 +1,189 @@
+//! `pinwheel cluster up`: engines that share streams, each a process of its own on this machine, with
+//! senders that count each answer.
+//!
+//! Runs on the main thread, which sends all shots. Everything it writes lies in one directory, which it
+//! removes at the end unless something was wrong. Exit status 1 if a shot was lost, answered twice, out
+//! of order, or otherwise than the decoder alone would. Bounds: [`HOSTS_MAX`] engines; [`START_LIMIT`],
+//! [`LAST_ANSWER`] and [`END_LIMIT`] for their start, the last answer and their end.
+
+mod load;
+mod processes;
+
+use super::hosts;
+use super::refusal::Refusal;
+use super::say::{self, Print};
+use super::signals::Signals;
+use super::values::duration;
+use clap::{Args as ClapArgs, Subcommand};
+use load::{Load, Totals};
+use pinwheel_engine::clock::Clock;
+use pinwheel_hosts::status::Status;
+use pinwheel_report::model_file::{self, Precedence};
+use processes::Processes;
+use serde::Serialize;
+use std::path::Path;
+use std::time::Duration;
+
+/// Most engines.
+const HOSTS_MAX: u32 = 16;
+/// Longest time for an engine to start and see the others.
+const START_LIMIT: Duration = Duration::from_secs(60);
+/// Longest wait for the last answers.
+const LAST_ANSWER: Duration = Duration::from_secs(20);
+/// Longest wait for an engine's end.
+const END_LIMIT: Duration = Duration::from_secs(30);
+/// Time between two lines of progress.
+const LINE_EVERY: Duration = Duration::from_secs(1);
+
+#[derive(Debug, ClapArgs)]
+pub struct ClusterArgs {
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Start N engines that share streams, send them shots, and count the answers
+    Up(UpArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct UpArgs {
+    /// Number of engines
+    #[arg(value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(HOSTS_MAX)))]
+    pub count: u32,
+    /// Shots per second of all streams together
+    #[arg(long, value_name = "HZ", default_value_t = 1_000.0, value_parser = hz)]
+    pub rate: f64,
+    /// End after this time [default: at an interrupt]
+    #[arg(long, value_name = "D", value_parser = duration)]
+    pub duration: Option<Duration>,
+    /// Kill the last engine after this time; its senders go to another one
+    #[arg(long, value_name = "D", value_parser = duration)]
+    pub kill_one_after: Option<Duration>,
+    /// Move the next stream to the next host at this interval
+    #[arg(long, value_name = "D", value_parser = duration)]
+    pub move_every: Option<Duration>,
+    /// Streams; stream n has its sender at engine n modulo N
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub streams: u32,
+    /// Profile of the engines
+    #[arg(long, value_name = "P", default_value = "shared")]
+    pub profile: String,
+    /// Error model: a bundled one, or a file
+    #[arg(long, value_name = "F", default_value = "surface_d3")]
+    pub dem: String,
+    #[command(flatten)]
+    pub print: Print,
+}
+
+fn hz(text: &str) -> Result<f64, String> {
+    let expected = || format!("found {text}, expected shots per second above 0 and at most 1000000");
+    text.parse().ok().filter(|hz: &f64| *hz > 0.0 && *hz <= 1e6).ok_or_else(expected)
+}
+
+/// One host at the end.
+#[derive(Debug, Serialize)]
+struct HostReport {
+    name: String,
+    state: &'static str,
+    streams: u32,
+    link_ns: Option<pinwheel_hosts::status::Trip>,
+    /// Shots that other hosts decoded for this one's senders.
+    forwarded: u64,
+    /// Shots that it decoded for others.
+    taken_in: u64,
+}
+
+/// Result of a cluster.
+#[derive(Debug, Serialize)]
+struct Report {
+    #[serde(flatten)]
+    totals: Totals,
+    moves: u64,
+    hosts: Vec<HostReport>,
+}
+
+pub fn cluster(args: &ClusterArgs) -> Result<u8, Refusal> {
+    let Verb::Up(args) = &args.verb;
+    hosts::require_build("cluster up")?;
+    let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
+    let about = format!("--dem {}", args.dem);
+    let (model, _) = model_file::read(&about, Path::new(&args.dem), Precedence::File)?;
+    let clock = Clock::machine();
+    let mut processes = Processes::start(args)?;
+    let ended = || signals.received().is_some();
+    if !processes.wait_until_joined(START_LIMIT, &ended)? {
+        return Ok(1);
+    }
+    let mut load = Load::new(&model, args, &clock, &processes)?;
+    let mut moves = 0;
+    let (mut next_line, mut next_move) = (LINE_EVERY, args.move_every);
+    let mut to_kill = args.kill_one_after.filter(|_| args.count > 1);
+    while !ended() && args.duration.is_none_or(|limit| load.elapsed() < limit) {
+        load.step(&processes)?;
+        let now = load.elapsed();
+        if to_kill.is_some_and(|at| now >= at) {
+            to_kill = None;
+            let name = processes.kill_last();
+            say::people(&format!("pinwheel: {name} killed after {:.1} s", now.as_secs_f64()));
+        }
+        if let Some((at, every)) = next_move.zip(args.move_every).filter(|(at, _)| now >= *at) {
+            next_move = Some(at + every);
+            moves += u64::from(load.move_a_stream(&processes));
+        }
+        if now >= next_line {
+            next_line += LINE_EVERY;
+            say::people(&load.line());
+        }
+    }
+    load.finish(&processes, LAST_ANSWER)?;
+    let report = Report { totals: load.totals(), moves, hosts: report_of(&processes) };
+    let are_ended = processes.end(END_LIMIT);
+    let is_sound = report.totals.is_sound() && are_ended;
+    if is_sound {
+        processes.remove();
+    } else {
+        say::people(&format!("pinwheel: the engines' runs and messages are in {}", processes.directory().display()));
+    }
+    Ok(args.print.to_stdout(&report, || text(&report), u8::from(!is_sound)))
+}
+
+/// The hosts as the first living engine sees them, with each one's own counters.
+fn report_of(processes: &Processes) -> Vec<HostReport> {
+    let seen: Option<Status> = processes.living().find_map(|process| hosts::list(&process.run_dir).ok());
+    let rows = seen.map(|seen| seen.hosts).unwrap_or_default();
+    let rows = rows.into_iter().map(|row| {
+        let (forwarded, taken_in) = processes.counters(&row.name).unwrap_or_default();
+        HostReport {
+            state: hosts::word(row.state),
+            streams: row.streams,
+            link_ns: row.link_ns,
+            forwarded,
+            taken_in,
+            name: row.name,
+        }
+    });
+    let mut rows: Vec<HostReport> = rows.collect();
+    rows.sort_by(|one, other| one.name.cmp(&other.name));
+    rows
+}
+
+fn text(report: &Report) -> String {
+    let Totals { submitted, answered, lost, duplicated, out_of_order, wrong, errors, sent_again } = report.totals;
+    let mut text = format!(
+        "{submitted} shots submitted, {answered} answered, {lost} lost, {duplicated} answered twice, {out_of_order} out of \
+         order, {wrong} wrong, {errors} with an error; {sent_again} sent again to another engine; {} moves\n",
+        report.moves
+    );
+    for host in &report.hosts {
+        let link = host.link_ns.map_or_else(String::new, |trip| {
+            format!(", link p50 {:.1} ms, p99 {:.1} ms", trip.p50 as f64 / 1e6, trip.p99 as f64 / 1e6)
+        });
+        text.push_str(&format!(
+            "{}  {}: {} streams, {} shots decoded by others, {} decoded for others{link}\n",
+            host.name, host.state, host.streams, host.forwarded, host.taken_in
+        ));
+    }
+    text
+}

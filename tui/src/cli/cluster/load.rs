@@ -1,0 +1,248 @@
+//! The senders of a cluster: one for each stream, which counts each answer and compares it with the
+//! decoder alone.
+//!
+//! A sender has at most [`IN_FLIGHT`] shots on their way. When its engine is killed it goes to the next one
+//! and sends again what was not answered: an answer that came is not asked for twice.
+
+use super::UpArgs;
+use super::processes::Processes;
+use crate::cli::refusal::Refusal;
+use pinwheel_engine::clock::Clock;
+use pinwheel_engine::code::Model;
+use pinwheel_engine::code::sampler::Sampler;
+use pinwheel_engine::decode::MatcherModel;
+use pinwheel_engine::engine::LivePlace;
+use pinwheel_engine::feed::client::{Client, Received, connect};
+use pinwheel_engine::feed::packet::Status;
+use pinwheel_engine::units::Ticks;
+use pinwheel_hosts::local_socket::{self, Wanted};
+use serde::Serialize;
+use std::io;
+use std::time::Duration;
+
+/// Shots of a stream on their way at most: a Unix socket holds ten datagrams.
+const IN_FLIGHT: u64 = 8;
+/// Different shots that are sent.
+const SHOTS: usize = 512;
+/// Longest wait for an engine's welcome.
+const GREETING: Duration = Duration::from_secs(20);
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct Totals {
+    pub(super) submitted: u64,
+    pub(super) answered: u64,
+    /// Submitted and not answered.
+    pub(super) lost: u64,
+    /// Answers to shots that were answered already.
+    pub(super) duplicated: u64,
+    /// Answers before that of an earlier shot of their stream.
+    pub(super) out_of_order: u64,
+    /// Answers other than the decoder's alone.
+    pub(super) wrong: u64,
+    /// Answers with an error.
+    pub(super) errors: u64,
+    /// Shots sent again, because their engine was killed before it answered.
+    pub(super) sent_again: u64,
+}
+
+impl Totals {
+    pub(super) fn is_sound(&self) -> bool {
+        self.lost + self.duplicated + self.out_of_order + self.wrong + self.errors == 0
+    }
+}
+
+struct Sender {
+    client: Box<dyn Client>,
+    /// Place of its engine.
+    at: usize,
+    /// Shots submitted, sent to the present engine, and answered: numbers from 0.
+    submitted: u64,
+    sent: u64,
+    answered: u64,
+}
+
+/// All senders.
+pub(super) struct Load {
+    senders: Vec<Sender>,
+    records: Vec<Vec<u8>>,
+    predictions: Vec<u64>,
+    clock: Clock,
+    from: Ticks,
+    rate_hz: f64,
+    totals: Totals,
+    /// Moves asked for.
+    moves: u64,
+}
+
+impl Load {
+    pub(super) fn new(model: &Model, args: &UpArgs, clock: &Clock, processes: &Processes) -> Result<Load, Refusal> {
+        let refused = |error: &dyn std::fmt::Display| {
+            Refusal::unusable(format!("--dem {}", args.dem), error.to_string(), "a model to match", "see pinwheel run")
+        };
+        let matcher = MatcherModel::new(model).map_err(|error| refused(&error))?;
+        let (mut matcher, mut sampler) = (matcher.matcher(), Sampler::new(model, 1));
+        let (mut detectors, mut truth) = (vec![0; model.shot_words()], vec![0; model.observable_words()]);
+        let (mut records, mut predictions) = (Vec::new(), Vec::new());
+        for _ in 0..SHOTS {
+            sampler.draw(&mut detectors, &mut truth);
+            let mut predicted = vec![0; model.observable_words()];
+            matcher.decode(&detectors, &mut predicted).map_err(|error| refused(&error))?;
+            let bytes = detectors.iter().flat_map(|word| word.to_le_bytes());
+            records.push(bytes.take(model.detectors.div_ceil(8) as usize).collect());
+            predictions.push(predicted[0]);
+        }
+        let mut load = Load {
+            senders: Vec::new(),
+            records,
+            predictions,
+            clock: clock.clone(),
+            from: clock.ticks(),
+            rate_hz: args.rate / f64::from(args.streams),
+            totals: Totals::default(),
+            moves: 0,
+        };
+        for stream in 0..args.streams {
+            let at = processes.living_from(stream as usize).unwrap_or(0);
+            let client = load.client(processes, at)?;
+            load.senders.push(Sender { client, at, submitted: 0, sent: 0, answered: 0 });
+        }
+        load.from = clock.ticks();
+        Ok(load)
+    }
+
+    /// A client of the engine at place `at`, welcomed.
+    fn client(&self, processes: &Processes, at: usize) -> Result<Box<dyn Client>, Refusal> {
+        let place = LivePlace::Unix(processes.at(at).socket.clone());
+        let refused = |found: String| {
+            let name = &processes.at(at).name;
+            Refusal::unusable(format!("cluster up: {name}"), found, "an engine that takes shots", "see pinwheel check")
+        };
+        // A later session of a stream takes over from an earlier one.
+        let session = self.clock.started_utc().as_nanos() as u64 + self.elapsed().as_nanos() as u64;
+        let mut client = connect(&place, session, 1).map_err(|error| refused(error.to_string()))?;
+        let from = self.elapsed();
+        while client.welcome().map_err(|error| refused(error.to_string()))?.is_none() {
+            if self.elapsed() > from + GREETING {
+                return Err(refused("no welcome".to_owned()));
+            }
+            pause();
+        }
+        Ok(client)
+    }
+
+    /// Time since the first shot was due.
+    pub(super) fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.clock.rate().nanos(self.clock.ticks().since(self.from)).0)
+    }
+
+    /// Sends what is due and takes answers, then pauses.
+    pub(super) fn step(&mut self, processes: &Processes) -> Result<(), Refusal> {
+        let due = (self.elapsed().as_secs_f64() * self.rate_hz) as u64;
+        self.pass(processes, Some(due))?;
+        pause();
+        Ok(())
+    }
+
+    /// Sends the shots before `due`, or no new ones, and takes answers.
+    fn pass(&mut self, processes: &Processes, due: Option<u64>) -> Result<(), Refusal> {
+        for stream in 0..self.senders.len() {
+            if processes.living_from(self.senders[stream].at) != Some(self.senders[stream].at) {
+                self.go_on_elsewhere(stream, processes)?;
+            }
+            let failed = |error: io::Error| {
+                Refusal::unusable(
+                    "cluster up",
+                    error.to_string(),
+                    "a socket to its engine",
+                    "see the engine's messages",
+                )
+            };
+            let sender = &mut self.senders[stream];
+            let due = due.unwrap_or(sender.submitted);
+            while sender.sent < due && sender.sent < sender.answered + IN_FLIGHT {
+                let record = &self.records[sender.sent as usize % SHOTS];
+                if !sender.client.send(stream as u32, sender.sent, record).map_err(failed)? {
+                    break;
+                }
+                sender.sent += 1;
+                sender.submitted = sender.submitted.max(sender.sent);
+            }
+            let (totals, predictions, answered) = (&mut self.totals, &self.predictions, &mut sender.answered);
+            let mut take = |received: &Received| {
+                if received.sequence < *answered {
+                    totals.duplicated += 1;
+                    return;
+                }
+                totals.out_of_order += received.sequence - *answered;
+                *answered = received.sequence + 1;
+                totals.answered += 1;
+                let is_right = received.observables[0] == predictions[received.sequence as usize % SHOTS];
+                if !Status::is_decoded(received.status) {
+                    totals.errors += 1;
+                } else if !is_right {
+                    totals.wrong += 1;
+                }
+            };
+            // An engine that was just killed refuses the socket.
+            while sender.client.receive(&mut take).is_ok_and(|count| count > 0) {}
+        }
+        Ok(())
+    }
+
+    /// The sender's engine was killed: the next one gets what was not answered.
+    fn go_on_elsewhere(&mut self, stream: usize, processes: &Processes) -> Result<(), Refusal> {
+        let Some(at) = processes.living_from(self.senders[stream].at) else {
+            let remedy = "see the engines' messages";
+            return Err(Refusal::unusable("cluster up", "no living engine", "at least one", remedy));
+        };
+        let client = self.client(processes, at)?;
+        let sender = &mut self.senders[stream];
+        self.totals.sent_again += sender.sent - sender.answered;
+        (sender.client, sender.at, sender.sent) = (client, at, sender.answered);
+        Ok(())
+    }
+
+    /// Has the next host decode the next stream; returns whether it could.
+    pub(super) fn move_a_stream(&mut self, processes: &Processes) -> bool {
+        let streams = self.senders.len() as u64;
+        let (stream, round) = (self.moves % streams, self.moves / streams);
+        self.moves += 1;
+        let names: Vec<&str> = processes.living().map(|process| process.name.as_str()).collect();
+        let host = names[((stream + round) % names.len() as u64) as usize].to_owned();
+        let own = processes.at(self.senders[stream as usize].at);
+        local_socket::ask(&own.run_dir, &Wanted::Move { stream: stream as u32, host: Some(host) }).is_ok()
+    }
+
+    /// Sends nothing new and waits for the last answers.
+    pub(super) fn finish(&mut self, processes: &Processes, limit: Duration) -> Result<(), Refusal> {
+        let until = self.elapsed() + limit;
+        let is_done = |senders: &[Sender]| senders.iter().all(|sender| sender.answered == sender.submitted);
+        while !is_done(&self.senders) && self.elapsed() < until {
+            self.pass(processes, None)?;
+            pause();
+        }
+        Ok(())
+    }
+
+    pub(super) fn totals(&self) -> Totals {
+        let submitted: u64 = self.senders.iter().map(|sender| sender.submitted).sum();
+        let answered: u64 = self.senders.iter().map(|sender| sender.answered).sum();
+        Totals { submitted, lost: submitted - answered, ..self.totals }
+    }
+
+    /// A line of progress.
+    pub(super) fn line(&self) -> String {
+        let Totals { submitted, answered, duplicated, out_of_order, wrong, errors, .. } = self.totals();
+        format!(
+            "{:6.1} s  {submitted} submitted  {answered} answered  {} wrong, twice, out of order or with an error",
+            self.elapsed().as_secs_f64(),
+            duplicated + out_of_order + wrong + errors
+        )
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the main thread of a command; it runs no engine")]
+fn pause() {
+    std::thread::sleep(Duration::from_micros(200));
+}

@@ -1,0 +1,165 @@
+//! `pinwheel hosts`: the hosts that share streams with a running engine of the same user.
+//!
+//! Runs on the main thread and asks the engine once, by the socket in its run directory. Exit status 2
+//! where the engine refuses, in one sentence.
+
+use super::engines;
+use super::refusal::Refusal;
+use super::say::{self, Print, written};
+use clap::{Args as ClapArgs, Subcommand};
+use pinwheel_engine::engine::wire::{Outcome, Request, read_reply};
+use pinwheel_engine::engine::{Command, Done};
+use pinwheel_hosts::local_socket::{self, Wanted};
+use pinwheel_hosts::membership::State;
+use pinwheel_hosts::status::{HostRow, Status};
+use std::fmt::Write;
+use std::io;
+use std::path::PathBuf;
+
+#[derive(Debug, ClapArgs)]
+pub struct HostsArgs {
+    #[command(subcommand)]
+    pub verb: Option<Verb>,
+    /// The engine's process, or its run: a name or a directory [default: the only running engine]
+    #[arg(long, value_name = "PID|RUN", global = true)]
+    pub to: Option<String>,
+    #[command(flatten)]
+    pub print: Print,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Let a host decode a stream from now on; the rules leave it there
+    Move {
+        /// Number of the stream
+        #[arg(value_name = "STREAM")]
+        stream: u32,
+        /// Name of the host; here: the engine's own
+        #[arg(value_name = "HOST|here")]
+        host: String,
+    },
+    /// Let the rules place a stream again
+    Release {
+        /// Number of the stream
+        #[arg(value_name = "STREAM")]
+        stream: u32,
+    },
+    /// Take no more shots of other hosts, as before maintenance; own streams go on
+    Close,
+    /// Take shots of other hosts again
+    Open,
+    /// Print the board of another host's engine as JSON
+    Board {
+        /// Name of the host
+        #[arg(value_name = "HOST")]
+        host: String,
+    },
+}
+
+/// Refuses `about` in a build without links to other hosts.
+pub fn require_build(about: &str) -> Result<(), Refusal> {
+    if cfg!(feature = "hosts") {
+        return Ok(());
+    }
+    let remedy = "build it with: cargo build --release --features hosts";
+    Err(Refusal::unusable(about, "a build without links to other hosts", "one with them", remedy))
+}
+
+pub fn hosts(args: &HostsArgs) -> Result<u8, Refusal> {
+    let wanted = match &args.verb {
+        None => Wanted::List,
+        Some(Verb::Move { stream, host }) => {
+            Wanted::Move { stream: *stream, host: Some(host.clone()).filter(|host| host != "here") }
+        }
+        Some(Verb::Release { stream }) => Wanted::Release { stream: *stream },
+        Some(Verb::Close) => Wanted::Close,
+        Some(Verb::Open) => Wanted::Open,
+        Some(Verb::Board { host }) => Wanted::Board { host: host.clone() },
+    };
+    let said = ask(args.to.as_deref(), &wanted)?;
+    if args.verb.is_some() {
+        return Ok(written(say::text(&mut io::stdout().lock(), &format!("{said}\n")), 0));
+    }
+    let status = status_of(&said)?;
+    Ok(args.print.to_stdout(&status, || text(&status), 0))
+}
+
+fn status_of(said: &str) -> Result<Status, Refusal> {
+    serde_json::from_str(said).map_err(|error| Refusal::Content {
+        about: "hosts".to_owned(),
+        said: format!("the engine's reply is of another version ({error}); use the version that runs the engine"),
+    })
+}
+
+/// Asks the engine that `to` names.
+fn ask(to: Option<&str>, wanted: &Wanted) -> Result<String, Refusal> {
+    let found = engines::find(to)?;
+    let run_dir = found.run_dir.unwrap_or_else(|| PathBuf::from("without a run directory"));
+    local_socket::ask(&run_dir, wanted).map_err(|said| Refusal::Content { about: "hosts".to_owned(), said })
+}
+
+/// The hosts as the engine in `run_dir` sees them.
+pub fn list(run_dir: &std::path::Path) -> Result<Status, String> {
+    let said = local_socket::ask(run_dir, &Wanted::List)?;
+    serde_json::from_str(&said).map_err(|error| error.to_string())
+}
+
+/// Has host `host` execute `command`, by way of the engine that `to` names.
+pub fn execute_at(host: &str, to: Option<&str>, command: Command, why: &str) -> Result<Done, Refusal> {
+    let line = serde_json::to_string(&Request::new(command, why)).unwrap_or_default();
+    let said = ask(to, &Wanted::Command { host: host.to_owned(), line })?;
+    let refused = |said| Refusal::Content { about: format!("host {host}"), said };
+    match read_reply(said.as_bytes()).map_err(refused)? {
+        Outcome::Done(done) => Ok(done),
+        Outcome::Refused(said) => Err(refused(said)),
+    }
+}
+
+pub const fn word(state: State) -> &'static str {
+    match state {
+        State::Up => "up",
+        State::Suspect => "suspect",
+        State::Draining => "draining",
+        State::Gone => "gone",
+    }
+}
+
+fn text(status: &Status) -> String {
+    let mut text = format!("cluster {}\n", status.cluster);
+    let widest = status.hosts.iter().map(|row| row.name.len()).max().unwrap_or_default();
+    // Writing to a String cannot fail.
+    for row in &status.hosts {
+        let HostRow { name, state, own, streams, load, losses, given, .. } = row;
+        let link = row.link_ns.map_or_else(
+            || if row.is_self { "this host".to_owned() } else { "not measured".to_owned() },
+            |trip| format!("link p50 {:.1} ms, p99 {:.1} ms", trip.p50 as f64 / 1e6, trip.p99 as f64 / 1e6),
+        );
+        let _ = writeln!(
+            text,
+            "{name:widest$}  {:8}  {streams} streams decoded, {own} with senders there  fullest queue {:.0} %  {link}",
+            word(*state),
+            load.max * 100.0
+        );
+        if let Some(why) = &row.why_not {
+            let _ = writeln!(text, "{:widest$}  is given no shots: {why}", "");
+        }
+        if !given.is_empty() || row.answered > 0 {
+            let _ = writeln!(
+                text,
+                "{:widest$}  decodes streams {given:?} for this host: {} shots answered, {} taken back",
+                "", row.answered, row.taken_back
+            );
+        }
+        if *losses > 0 {
+            let _ = writeln!(text, "{:widest$}  was gone {losses} times", "");
+        }
+        if row.sent.refused + row.sent.full > 0 {
+            let _ = writeln!(
+                text,
+                "{:widest$}  messages refused: {} malformed, repeated or out of order, {} for lack of room",
+                "", row.sent.refused, row.sent.full
+            );
+        }
+    }
+    text
+}

@@ -1,0 +1,147 @@
+//! Several hosts: refusals of every build, and real processes that share streams in builds with the feature
+//! `hosts`.
+
+use crate::world::{World, engine};
+
+#[test]
+fn what_cannot_be_shared_is_refused_in_one_sentence() {
+    let _one = engine();
+    let world = World::new();
+    world.put("good.ron", "(cluster: \"c\", name: \"a\")");
+    let no_hosts = world.run("hosts").exits(2).err;
+    assert!(no_hosts.contains("engine"), "{no_hosts}");
+    world.run("cluster up 0").exits(2);
+    world.run("cluster up 2 --rate 0").exits(2);
+    if !cfg!(feature = "hosts") {
+        for words in ["cluster up 2 --duration 1s", "run --headless --input unix:s --hosts good.ron"] {
+            let said = world.run(words).exits(2).err;
+            assert!(said.contains("cargo build --release --features hosts"), "{words}: {said}");
+        }
+        return;
+    }
+    let refused = |words: &str, expected: &str| {
+        let said = world.run(words).exits(2).err;
+        assert!(said.contains(expected) && said.lines().count() == 1, "{words}: {said}");
+    };
+    refused("run --headless --hosts good.ron --count 5", "a live source of shots");
+    world.put("misspelt.ron", "(\n    cluster: \"c\",\n    nmae: \"a\",\n)");
+    refused("run --headless --input unix:s --hosts misspelt.ron", "misspelt.ron:3");
+    world.put("open.ron", "(cluster: \"c\", name: \"a\", listen: [\"tcp/0.0.0.0:7447\"])");
+    refused("run --headless --input unix:s --hosts open.ron", "certificates");
+    refused("run --headless --input unix:s --hosts absent.ron", "absent.ron");
+}
+
+#[cfg(feature = "hosts")]
+mod cluster {
+    use super::World;
+    use crate::world::{only_engine, until};
+    use serde_json::Value;
+    use std::process::{Child, Stdio};
+
+    #[test]
+    fn a_cluster_answers_each_shot_once_while_streams_move_and_a_host_is_killed() {
+        // Each cluster is several engines.
+        let _one = only_engine();
+        let world = World::new();
+        world.put_calm("--profiles calm");
+        let words = "cluster up 3 --rate 300 --duration 6s --move-every 150ms --kill-one-after 3s --json";
+        let ran = world.run(&format!("{words} --profile calm/shared.ron")).exits(0);
+        let report = ran.json();
+        let count = |name: &str| report[name].as_u64().unwrap();
+        assert!(count("submitted") > 1_000 && count("moves") > 10, "{report}");
+        assert_eq!(count("submitted"), count("answered"), "{report}");
+        for name in ["lost", "duplicated", "out_of_order", "wrong", "errors"] {
+            assert_eq!(count(name), 0, "{name}: {report}");
+        }
+        let hosts = report["hosts"].as_array().unwrap();
+        let states: Vec<&str> = hosts.iter().map(|host| host["state"].as_str().unwrap()).collect();
+        assert_eq!(states, ["up", "up", "gone"], "{report}");
+        let forwarded: u64 = hosts.iter().map(|host| host["forwarded"].as_u64().unwrap()).sum();
+        assert!(forwarded > 0, "{report}");
+        assert!(hosts.iter().any(|host| host["link_ns"]["p50"].as_u64() > Some(0)), "{report}");
+    }
+
+    /// A cluster that runs until it is dropped.
+    struct Up(Child);
+
+    impl Up {
+        fn start(world: &World) -> Up {
+            world.put_calm("--profiles calm");
+            let mut command = world.command("cluster up 2 --rate 100 --profile calm/shared.ron");
+            Up(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+        }
+
+        /// Processes of its engines, by their hosts' names.
+        fn engines(&self) -> Vec<u32> {
+            let id = self.0.id();
+            let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+            children.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+        }
+    }
+
+    impl Drop for Up {
+        fn drop(&mut self) {
+            // Its engines end with it: it drains them.
+            let pid = rustix::process::Pid::from_raw(self.0.id().cast_signed()).unwrap();
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn an_operator_sees_the_hosts_places_streams_and_commands_another_host() {
+        // Each cluster is several engines.
+        let _one = only_engine();
+        let world = World::new();
+        let up = Up::start(&world);
+        let is_joined =
+            |rows: &Value| rows.as_array().unwrap().iter().filter(|row| row["why_not"].is_null()).count() == 2;
+        until("both hosts", || {
+            up.engines().first().and_then(|engine| seen(&world, *engine)).is_some_and(|rows| is_joined(&rows))
+        });
+        let first = up.engines()[0];
+        let moved = world.run(&format!("hosts move 0 host-2 --to {first}")).exits(0).text();
+        assert!(moved.contains("host-2 decodes stream 0"), "{moved}");
+        until("answers of the other host", || {
+            seen(&world, first).is_some_and(|rows| rows[1]["answered"].as_u64() > Some(20))
+        });
+        let rows = seen(&world, first).unwrap();
+        assert_eq!((&rows[1]["given"][0], &rows[0]["is_self"]), (&Value::from(0), &Value::from(true)));
+        let listed = world.run(&format!("hosts --to {first}")).exits(0).text();
+        assert!(listed.contains("decodes streams [0] for this host"), "{listed}");
+        let noted = world.run(&format!("ctl --host host-2 --to {first} note pump on")).exits(0).json();
+        world.run(&format!("ctl --host host-2 --to {first} resume --why lunch"));
+        assert_eq!((noted["host"].as_str(), noted["action"].as_str()), (Some("host-2"), Some("note")));
+        let board = world.run(&format!("hosts board host-2 --to {first}")).exits(0).json();
+        let second = up.engines()[1];
+        assert_eq!(board["attach"]["pid"].as_u64(), Some(second.into()));
+        let runs = std::env::temp_dir().join(format!("pinwheel-cluster-{}/host-2", up.0.id()));
+        let run =
+            std::fs::read_dir(runs).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.is_dir()).unwrap();
+        until("the command and who asked, in the events", || {
+            let events = std::fs::read_to_string(run.join("events.jsonl")).unwrap();
+            events.contains("pump on (from host host-1)") && events.contains("from host host-1: lunch")
+        });
+        for (words, expected) in [
+            ("hosts move 99 host-2", "no stream 99"),
+            ("hosts move 0 host-9", "no host of this name"),
+            ("ctl --host host-9 pause", "host-9"),
+            ("ctl --host host-2 profile no-such", "no-such"),
+        ] {
+            let said = world.run(&format!("{words} --to {first}")).exits(2).err;
+            assert!(said.contains(expected) && said.lines().count() == 1, "{words}: {said}");
+        }
+        // A host that takes no more shots: its streams come home, and others say why.
+        world.run(&format!("hosts close --to {second}")).exits(0);
+        until("a stream at home", || {
+            seen(&world, first).is_some_and(|rows| rows[1]["given"] == Value::from(Vec::<u32>::new()))
+        });
+        let said = world.run(&format!("hosts move 0 host-2 --to {first}")).exits(2).err;
+        assert!(said.contains("draining"), "{said}");
+    }
+
+    fn seen(world: &World, engine: u32) -> Option<Value> {
+        let ran = world.run(&format!("hosts --json --to {engine}"));
+        (ran.status == Some(0)).then(|| ran.json()["hosts"].clone())
+    }
+}
