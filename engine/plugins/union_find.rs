@@ -4,7 +4,7 @@
 //! answers with the first. Runs wherever its host calls it; after the first shots it allocates nothing.
 //!
 //! ```sh
-//! cargo build --release -p pinwheel-engine --example union_find_plugin
+//! cargo build --release -p pinwheel-matching --example union_find_plugin
 //! pinwheel run --decoder plugin:target/release/examples/libunion_find_plugin.so
 //! ```
 

@@ -48,7 +48,7 @@ fn compiled(alone: &Alone, source: &str, flags: &[&str]) -> Option<PathBuf> {
 fn in_rust() -> PathBuf {
     with_host();
     let mut cargo = process::Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--offline", "-p", "pinwheel-engine", "--example", "union_find_plugin"]);
+    cargo.args(["build", "--quiet", "--offline", "-p", "pinwheel-matching", "--example", "union_find_plugin"]);
     let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf();
     // A sanitizer's options would reach macros of the compiler, too, which then cannot be loaded.
     if std::env::var("RUSTFLAGS").is_ok_and(|flags| flags.contains("-Zsanitizer")) {

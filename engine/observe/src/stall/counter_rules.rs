@@ -11,7 +11,7 @@ mod trend;
 use super::verdict::{Cause, Verdict, joined};
 use crate::board::alarms::{Confidence, Site};
 use crate::board::snapshot::drift_sentence;
-use crate::board::{self, Board};
+use crate::board::{self, Board, Stage};
 use crate::profile::RuleId;
 use crate::roles::RoleKind;
 use crate::roles::ThreadState;
@@ -37,6 +37,8 @@ const SILENT_NS: u64 = 1_000_000_000;
 const DISK_EVERY: u64 = 20;
 /// Least free space for a run's directory, MiB.
 const FREE_MIB: f64 = 256.0;
+/// A wait of this share of the shots' time explains late answers.
+const WAITING_PERCENT: f64 = 60.0;
 
 /// The value of a rule at a site, with its explanation.
 #[derive(Clone, Debug, PartialEq)]
@@ -182,7 +184,12 @@ impl CounterRules {
         if answered >= 20 && late > 0 {
             let share = late as f64 * 100.0 / answered as f64;
             let what = format!("silo {silo}: {late} of {answered} answers late ({share:.0} %)");
-            let verdict = self.why_slow(board, &what, (long, now), recent);
+            let mut verdict = self.why_slow(board, &what, (long, now), recent);
+            let slots = board.slots(silo).len() as u64;
+            if let Some(wait) = waits(then, new, slots).filter(|_| verdict.cause == Cause::Unexplained) {
+                verdict.sentence = format!("{what}: {wait}");
+                (verdict.cause, verdict.confidence) = (Cause::Overload, Confidence::Likely);
+            }
             found.push(condition(RuleId::LateAnswers, site, share, Some(new.late), verdict));
         }
         // A drain discards shots that were due and not yet accepted.
@@ -309,6 +316,23 @@ impl CounterRules {
         let verdict = plain(Cause::Records, sentence);
         found.push(condition(RuleId::Disk, Site::Engine(0), FREE_MIB - free, None, verdict));
     }
+}
+
+/// What the shots of a silo wait for, where that is most of their time, and at least half of its slots are taken from one
+/// reading to the other: after a stall, too, shots wait for a while, and then for the stall's reason.
+fn waits(then: &SiloReading, now: &SiloReading, slots: u64) -> Option<String> {
+    if then.in_path().min(now.in_path()) * 2 < slots {
+        return None;
+    }
+    let (stage, mean_ns, percent) = reading::longest_stage(then, now)?;
+    let what = match stage {
+        Stage::Feed => "for a slot".to_owned(),
+        Stage::Dispatch => format!("for a device worker, of which there are {}", now.workers),
+        Stage::Queue => "for a decode worker".to_owned(),
+        Stage::Device | Stage::Decode | Stage::Harvest => return None,
+    };
+    (percent >= WAITING_PERCENT)
+        .then(|| format!("shots wait {:.1} ms {what} ({percent:.0} % of their time)", mean_ns / 1e6))
 }
 
 pub(super) fn condition(rule: RuleId, site: Site, value: f64, count: Option<u64>, verdict: Verdict) -> Condition {

@@ -4,7 +4,7 @@
 use super::tests::{MS, stall, world};
 use super::{Condition, CounterRules, FREE_MIB, WINDOW, reading};
 use crate::board::alarms::{Confidence, Site};
-use crate::board::{self, Board, Place, Shape};
+use crate::board::{self, Board, Place, Shape, Stage};
 use crate::profile::RuleId;
 use crate::roles::{RoleKind, ThreadState};
 use crate::stall::verdict::Cause;
@@ -65,6 +65,29 @@ fn late_answers_are_a_share_of_twenty_answers_or_more() {
     assert_eq!(found.verdict.sentence, sentence);
     none(RuleId::LateAnswers, answers(19, 19));
     none(RuleId::LateAnswers, answers(20, 0));
+}
+
+#[test]
+fn late_answers_of_a_full_silo_are_explained_by_what_its_shots_wait_for() {
+    let verdict = |in_path: u64, stage: Stage| {
+        let (mut rules, board) = world();
+        let slots = board.slots(0).len() as u64;
+        board::add(&board.feed(0).position, slots * in_path / 100);
+        rules.look(&board, 0, None);
+        board::add(&board.harvest(0).answered, 20);
+        board::add(&board.harvest(0).late, 20);
+        board.latency(0).stages[stage as usize].record(50_000_000);
+        let found = rules.look(&board, 100 * MS, None);
+        found.into_iter().find(|condition| condition.rule == RuleId::LateAnswers).unwrap().verdict
+    };
+    let full = verdict(60, Stage::Dispatch);
+    assert_eq!((full.cause, full.confidence), (Cause::Overload, Confidence::Likely));
+    let sentence = "silo 0: 20 of 20 answers late (100 %): shots wait 50.0 ms for a device worker, of which there are 1 (100 % of their time)";
+    assert_eq!(full.sentence, sentence);
+    assert!(verdict(60, Stage::Queue).sentence.contains("for a decode worker"));
+    assert!(verdict(60, Stage::Feed).sentence.contains("for a slot"));
+    assert_eq!(verdict(60, Stage::Decode).cause, Cause::Unexplained);
+    assert_eq!(verdict(40, Stage::Dispatch).cause, Cause::Unexplained, "a backlog after a stall");
 }
 
 #[test]

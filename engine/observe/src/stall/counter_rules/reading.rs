@@ -24,7 +24,7 @@ pub(super) struct SiloReading {
     pub(super) device_state: u64,
     pub(super) quarantined: u32,
     quarantined_mask: u64,
-    workers: u32,
+    pub(super) workers: u32,
     pub(super) errors: Vec<u64>,
     pub(super) sink_is_full: bool,
     pub(super) answered_slots: u64,
@@ -41,6 +41,11 @@ impl SiloReading {
 
     pub(super) fn backlog(&self) -> u64 {
         self.scheduled.saturating_sub(self.submitted)
+    }
+
+    /// Shots in slots.
+    pub(super) fn in_path(&self) -> u64 {
+        self.submitted_ever.saturating_sub(self.harvested)
     }
 
     pub(super) fn is_all_quarantined(&self) -> bool {
@@ -218,6 +223,19 @@ pub(super) fn busiest(board: &Board, then: &CounterReading, now: &CounterReading
     let (index, kind, ticks, items) = most?;
     let role = RoleKind::ALL.get(kind)?.name();
     Some(Busy { thread: board.thread(index).name.read(), role, ticks, items })
+}
+
+/// The stage of a silo in which shots spent most of their time between two readings: its mean, nanoseconds, and its
+/// share of all stages in percent.
+pub(super) fn longest_stage(then: &SiloReading, now: &SiloReading) -> Option<(Stage, f64, f64)> {
+    let spent = |stage: Stage| {
+        let ((old_sum, old_count), (sum, count)) = (then.stages[stage as usize], now.stages[stage as usize]);
+        (sum.saturating_sub(old_sum), count.saturating_sub(old_count))
+    };
+    let all: u64 = Stage::ALL.into_iter().map(|stage| spent(stage).0).sum();
+    let longest = Stage::ALL.into_iter().max_by_key(|stage| spent(*stage).0)?;
+    let (sum, count) = spent(longest);
+    (count > 0 && sum > 0).then(|| (longest, sum as f64 / count as f64, sum as f64 * 100.0 / all as f64))
 }
 
 /// Mean time of each stage between two readings.
