@@ -184,12 +184,7 @@ impl CounterRules {
         if answered >= 20 && late > 0 {
             let share = late as f64 * 100.0 / answered as f64;
             let what = format!("silo {silo}: {late} of {answered} answers late ({share:.0} %)");
-            let mut verdict = self.why_slow(board, &what, (long, now), recent);
-            let slots = board.slots(silo).len() as u64;
-            if let Some(wait) = waits(then, new, slots).filter(|_| verdict.cause == Cause::Unexplained) {
-                verdict.sentence = format!("{what}: {wait}");
-                (verdict.cause, verdict.confidence) = (Cause::Overload, Confidence::Likely);
-            }
+            let verdict = self.why_slow(board, silo, &what, (long, now), recent);
             found.push(condition(RuleId::LateAnswers, site, share, Some(new.late), verdict));
         }
         // A drain discards shots that were due and not yet accepted.
@@ -199,7 +194,7 @@ impl CounterRules {
             let share = growth as f64 * 100.0 / scheduled as f64;
             let what =
                 format!("silo {silo}: backlog grew by {growth} shots to {} ({share:.0} % of what came)", new.backlog());
-            let mut verdict = self.why_slow(board, &what, (long, now), recent);
+            let mut verdict = self.why_slow(board, silo, &what, (long, now), recent);
             if verdict.cause == Cause::Unexplained {
                 (verdict.cause, verdict.confidence) = (Cause::Overload, Confidence::Likely);
             }
@@ -208,10 +203,11 @@ impl CounterRules {
         errors(silo, long, now, found);
     }
 
-    /// Why answers are slow: a recent stall, a busy role, or unknown.
+    /// Why answers of a silo are slow: a recent stall, a busy role, what its shots wait for, or unknown.
     fn why_slow(
         &self,
         board: &Board,
+        silo: usize,
         what: &str,
         (long, now): (&CounterReading, &CounterReading),
         recent: Option<&RecentStall>,
@@ -241,13 +237,15 @@ impl CounterRules {
                 let confidence = Confidence::Likely;
                 Verdict { cause: Cause::SlowStage, sentence, confidence, who: String::new(), evidence }
             }
-            None => Verdict {
-                cause: Cause::Unexplained,
-                sentence: format!("{what}: no stall and no busy role explains it"),
-                confidence: Confidence::Unexplained,
-                who: String::new(),
-                evidence,
-            },
+            None => {
+                let waits = waits(&long.silos[silo], &now.silos[silo], board.slots(silo).len() as u64);
+                let (cause, confidence) = match waits {
+                    Some(_) => (Cause::Overload, Confidence::Likely),
+                    None => (Cause::Unexplained, Confidence::Unexplained),
+                };
+                let why = waits.unwrap_or_else(|| "no stall and no busy role explains it".to_owned());
+                Verdict { cause, sentence: format!("{what}: {why}"), confidence, who: String::new(), evidence }
+            }
         }
     }
 

@@ -82,8 +82,8 @@ fn late_answers_of_a_full_silo_are_explained_by_what_its_shots_wait_for() {
     };
     let full = verdict(60, Stage::Dispatch);
     assert_eq!((full.cause, full.confidence), (Cause::Overload, Confidence::Likely));
-    let sentence = "silo 0: 20 of 20 answers late (100 %): shots wait 50.0 ms for a device worker, of which there are 1 (100 % of their time)";
-    assert_eq!(full.sentence, sentence);
+    let wait = "shots wait 50.0 ms for a device worker, of which there are 1 (100 % of their time)";
+    assert_eq!(full.sentence, format!("silo 0: 20 of 20 answers late (100 %): {wait}"));
     assert!(verdict(60, Stage::Queue).sentence.contains("for a decode worker"));
     assert!(verdict(60, Stage::Feed).sentence.contains("for a slot"));
     assert_eq!(verdict(60, Stage::Decode).cause, Cause::Unexplained);

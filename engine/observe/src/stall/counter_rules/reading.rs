@@ -43,6 +43,12 @@ impl SiloReading {
         self.scheduled.saturating_sub(self.submitted)
     }
 
+    /// Time of shots in a stage since `then`, nanoseconds, and their number.
+    fn spent_since(&self, then: &SiloReading, stage: Stage) -> (u64, u64) {
+        let ((old_sum, old_count), (sum, count)) = (then.stages[stage as usize], self.stages[stage as usize]);
+        (sum.saturating_sub(old_sum), count.saturating_sub(old_count))
+    }
+
     /// Shots in slots.
     pub(super) fn in_path(&self) -> u64 {
         self.submitted_ever.saturating_sub(self.harvested)
@@ -228,13 +234,9 @@ pub(super) fn busiest(board: &Board, then: &CounterReading, now: &CounterReading
 /// The stage of a silo in which shots spent most of their time between two readings: its mean, nanoseconds, and its
 /// share of all stages in percent.
 pub(super) fn longest_stage(then: &SiloReading, now: &SiloReading) -> Option<(Stage, f64, f64)> {
-    let spent = |stage: Stage| {
-        let ((old_sum, old_count), (sum, count)) = (then.stages[stage as usize], now.stages[stage as usize]);
-        (sum.saturating_sub(old_sum), count.saturating_sub(old_count))
-    };
-    let all: u64 = Stage::ALL.into_iter().map(|stage| spent(stage).0).sum();
-    let longest = Stage::ALL.into_iter().max_by_key(|stage| spent(*stage).0)?;
-    let (sum, count) = spent(longest);
+    let all: u64 = Stage::ALL.into_iter().map(|stage| now.spent_since(then, stage).0).sum();
+    let longest = Stage::ALL.into_iter().max_by_key(|stage| now.spent_since(then, *stage).0)?;
+    let (sum, count) = now.spent_since(then, longest);
     (count > 0 && sum > 0).then(|| (longest, sum as f64 / count as f64, sum as f64 * 100.0 / all as f64))
 }
 
@@ -243,9 +245,8 @@ pub(super) fn stage_lines(then: &CounterReading, now: &CounterReading) -> Vec<St
     let mut lines = Vec::new();
     for (silo, (old, new)) in then.silos.iter().zip(&now.silos).enumerate() {
         let mean = |stage: Stage| {
-            let ((old_sum, old_count), (sum, count)) = (old.stages[stage as usize], new.stages[stage as usize]);
-            let each = sum.saturating_sub(old_sum) as f64 / count.saturating_sub(old_count).max(1) as f64;
-            format!("{} {:.1} µs", stage.name(), each / 1e3)
+            let (sum, count) = new.spent_since(old, stage);
+            format!("{} {:.1} µs", stage.name(), sum as f64 / count.max(1) as f64 / 1e3)
         };
         let means: Vec<String> = Stage::ALL.into_iter().map(mean).collect();
         lines.push(format!("silo {silo}, means: {}", means.join(", ")));
