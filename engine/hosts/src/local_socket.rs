@@ -5,10 +5,10 @@
 //! [`CLIENT_LIMIT`] for a client, [`REPLY_LIMIT`] for a reply, [`LINE_BYTES_MAX`] for a line. Never
 //! touches the engine: the bridge's thread answers.
 
+use pinwheel_engine::files::shared;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,8 +86,7 @@ impl LocalSocket {
     /// Errors of the system.
     pub fn open(run_dir: &Path, ask: impl Fn(Asked) -> bool + Send + 'static) -> io::Result<LocalSocket> {
         let path = std::path::absolute(run_dir)?.join(FILE);
-        let listener = UnixListener::bind(&path)?;
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+        let listener = shared::listen_for_owner(&path)?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let serve = move || {
@@ -148,11 +147,11 @@ fn wait(answered: &Receiver<Said>) -> Said {
     })
 }
 
-/// Asks the engine whose run directory is `run_dir`.
+/// Asks the engine of user `owner` whose run directory is `run_dir`.
 ///
 /// # Errors
 /// One sentence.
-pub fn ask(run_dir: &Path, wanted: &Wanted) -> Said {
+pub fn ask(run_dir: &Path, owner: u32, wanted: &Wanted) -> Said {
     let path = run_dir.join(FILE);
     let refused = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => {
@@ -160,8 +159,8 @@ pub fn ask(run_dir: &Path, wanted: &Wanted) -> Said {
         }
         _ => format!("{}: {error}", path.display()),
     };
-    let exchange = || {
-        let mut stream = UnixStream::connect(&path)?;
+    let exchange = || -> io::Result<Said> {
+        let mut stream = shared::connect_of(&path, owner, CLIENT_LIMIT)?;
         stream.set_read_timeout(Some(REPLY_LIMIT + CLIENT_LIMIT))?;
         let mut line = serde_json::to_vec(wanted)?;
         line.push(b'\n');
@@ -193,16 +192,17 @@ mod tests {
         });
         let socket = socket.unwrap();
         let path = folder.path().join(FILE);
+        let owner = std::os::unix::fs::MetadataExt::uid(&path.metadata().unwrap());
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         let mut stranger = UnixStream::connect(&path).unwrap();
         stranger.write_all(b"hello\n").unwrap();
         let mut said = String::new();
         std::io::Read::read_to_string(&mut stranger, &mut said).unwrap();
         assert!(said.contains("no question about hosts"), "{said}");
-        assert_eq!(ask(folder.path(), &Wanted::Board { host: "b".into() }), Ok("board of b".into()));
-        assert_eq!(ask(folder.path(), &Wanted::List), Err("List".into()));
+        assert_eq!(ask(folder.path(), owner, &Wanted::Board { host: "b".into() }), Ok("board of b".into()));
+        assert_eq!(ask(folder.path(), owner, &Wanted::List), Err("List".into()));
         drop(socket);
         assert!(!path.exists());
-        assert!(ask(folder.path(), &Wanted::List).unwrap_err().contains("--hosts"));
+        assert!(ask(folder.path(), owner, &Wanted::List).unwrap_err().contains("--hosts"));
     }
 }

@@ -32,8 +32,9 @@ mod text;
 #[cfg(test)]
 mod tests;
 
+use pinwheel_engine::files;
 use serde::Deserialize;
-use std::io::{self, Read};
+use std::io;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
@@ -100,12 +101,6 @@ pub enum SettingsError {
         file: String,
         /// The system's error.
         error: io::Error,
-    },
-    /// The file is too large to be one.
-    #[error("{file}: more than {FILE_BYTES_MAX} bytes; name a file with the settings of one host")]
-    TooLarge {
-        /// The file.
-        file: String,
     },
     /// The text is not one of settings.
     #[error("{file}:{line}:{column}: {what}")]
@@ -221,12 +216,7 @@ impl HostSettings {
     pub fn read(path: &Path) -> Result<HostSettings, SettingsError> {
         let file = path.display().to_string();
         let unreadable = |error| SettingsError::Unreadable { file: file.clone(), error };
-        let mut text = String::new();
-        let opened = std::fs::File::open(path).map_err(unreadable)?;
-        opened.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
-        if text.len() as u64 > FILE_BYTES_MAX {
-            return Err(SettingsError::TooLarge { file });
-        }
+        let text = files::read_named_text(path, FILE_BYTES_MAX).map_err(unreadable)?;
         let mut settings = text::parse(&text).map_err(|error| {
             let text::TextError { line, column, what } = error;
             SettingsError::Text { file: file.clone(), line, column, what }

@@ -21,16 +21,16 @@ use super::reply::Accepted;
 use super::wire::Outcome;
 use crate::board::{self, Board};
 use crate::clock::Clock;
+use crate::files::shared;
 use crate::host::neighbours::own_uid;
 use crate::units::Ticks;
 use client::{Client, Incoming};
 use pinwheel_edge::spin::Phase;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{Mode, chmod};
-use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use rustix::net::{self, SocketFlags, sockopt};
 use rustix::time::Timespec;
-use std::os::fd::OwnedFd;
+use std::io;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -43,8 +43,6 @@ const IDLE_MS: i64 = 20;
 const BUSY_MS: i64 = 1;
 /// Pause between two checks while the engine starts.
 const STARTING: Duration = Duration::from_millis(1);
-/// Connections that the kernel queues.
-const BACKLOG: i32 = 8;
 /// Name of the file in a run's directory.
 pub(super) const FILE: &str = "control.sock";
 
@@ -62,19 +60,14 @@ impl Running {
 
 /// A listening socket; its file is removed with it.
 struct Listener {
-    socket: OwnedFd,
+    socket: UnixListener,
     path: PathBuf,
 }
 
 impl Listener {
-    fn open(path: &Path) -> Result<Listener, Errno> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        net::bind(&socket, &SocketAddrUnix::new(path)?)?;
-        let listener = Listener { socket, path: path.to_owned() };
-        // No process can connect before `listen`, so the mode is set in time.
-        chmod(path, Mode::RUSR | Mode::WUSR)?;
-        net::listen(&listener.socket, BACKLOG)?;
+    fn open(path: &Path) -> io::Result<Listener> {
+        let listener = Listener { socket: shared::listen_for_owner(path)?, path: path.to_owned() };
+        listener.socket.set_nonblocking(true)?;
         Ok(listener)
     }
 }

@@ -9,6 +9,7 @@ use super::say::{self, Print, written};
 use clap::{Args as ClapArgs, Subcommand};
 use pinwheel_engine::engine::wire::{Outcome, Request, read_reply};
 use pinwheel_engine::engine::{Command, Done};
+use pinwheel_engine::host::neighbours::own_uid;
 use pinwheel_hosts::local_socket::{self, Wanted};
 use pinwheel_hosts::membership::State;
 use pinwheel_hosts::status::{HostRow, Status};
@@ -95,12 +96,12 @@ fn status_of(said: &str) -> Result<Status, Refusal> {
 fn ask(to: Option<&str>, wanted: &Wanted) -> Result<String, Refusal> {
     let found = engines::find(to)?;
     let run_dir = found.run_dir.unwrap_or_else(|| PathBuf::from("without a run directory"));
-    local_socket::ask(&run_dir, wanted).map_err(|said| Refusal::Content { about: "hosts".to_owned(), said })
+    local_socket::ask(&run_dir, found.uid, wanted).map_err(|said| Refusal::Content { about: "hosts".to_owned(), said })
 }
 
-/// The hosts as the engine in `run_dir` sees them.
+/// The hosts as this user's engine in `run_dir` sees them.
 pub fn list(run_dir: &std::path::Path) -> Result<Status, String> {
-    let said = local_socket::ask(run_dir, &Wanted::List)?;
+    let said = local_socket::ask(run_dir, own_uid().unwrap_or_default(), &Wanted::List)?;
     serde_json::from_str(&said).map_err(|error| error.to_string())
 }
 

@@ -15,9 +15,12 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
+
+/// Connections that the kernel queues.
+const BACKLOG: i32 = 8;
 
 /// Most bytes read of the kernel's list of locks.
 pub const LOCKS_BYTES_MAX: u64 = 1 << 20;
@@ -175,6 +178,20 @@ fn read_text(path: &Path) -> Option<String> {
     let mut text = Vec::new();
     File::open(path).ok()?.take(LOCKS_BYTES_MAX).read_to_end(&mut text).ok()?;
     Some(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Listens at `path` for this user alone. The mode is set before any process can connect.
+///
+/// # Errors
+/// Errors of the system; no file is left.
+pub fn listen_for_owner(path: &Path) -> io::Result<UnixListener> {
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    let opened = fs::chmod(path, Mode::RUSR | Mode::WUSR).and_then(|()| net::listen(&socket, BACKLOG));
+    opened.inspect_err(|_| {
+        let _ = std::fs::remove_file(path);
+    })?;
+    Ok(UnixListener::from(socket))
 }
 
 /// Connects to the socket of user `expected` at `path`; waits at most `patience` for the

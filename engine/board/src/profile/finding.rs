@@ -242,11 +242,17 @@ fn one_of(names: &[&str]) -> String {
 }
 
 fn meant(found: &str, expected: &[&str]) -> String {
-    let nearest = expected.iter().map(|name| (distance(found, name), name)).min();
-    match nearest {
-        Some((distance, name)) if distance <= 3 && distance < name.len() => format!("did you mean {name:?}?"),
-        _ => "remove it or correct its name".to_owned(),
+    match nearest_name(found, expected) {
+        Some(name) => format!("did you mean {name:?}?"),
+        None => "remove it or correct its name".to_owned(),
     }
+}
+
+/// The name among `expected` that `found` most likely means: at most three letters differ.
+#[must_use]
+pub fn nearest_name<'a>(found: &str, expected: &[&'a str]) -> Option<&'a str> {
+    let nearest = expected.iter().map(|name| (distance(found, name), *name)).min();
+    nearest.filter(|(distance, name)| *distance <= 3 && *distance < name.len()).map(|(_, name)| name)
 }
 
 fn is_suggestion(remedy: &str) -> bool {

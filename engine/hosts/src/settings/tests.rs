@@ -85,7 +85,7 @@ fn an_unreadable_file_and_a_large_one_are_refused() {
     assert!(matches!(missing, SettingsError::Unreadable { .. }), "{missing}");
     let large = folder.path().join("large.ron");
     std::fs::write(&large, " ".repeat(usize::try_from(FILE_BYTES_MAX).unwrap() + 1)).unwrap();
-    assert!(matches!(HostSettings::read(&large).unwrap_err(), SettingsError::TooLarge { .. }));
+    assert!(matches!(HostSettings::read(&large).unwrap_err(), SettingsError::Unreadable { .. }));
 }
 
 #[test]

@@ -3,10 +3,9 @@
 //! Runs on the caller's thread. Bounded by the text. Never reads a file.
 
 use super::HostSettings;
+use pinwheel_engine::profile::nearest_name;
 use ron::Error as Ron;
 
-/// Largest number of edits that makes a word a likely meaning of another.
-const EDITS_MAX: usize = 2;
 /// Most characters of a word from the file that an error repeats.
 const WORD_CHARS_MAX: usize = 40;
 
@@ -53,27 +52,8 @@ fn cut(word: &str) -> String {
 }
 
 fn meant(found: &str, known: &[&str]) -> String {
-    match known.iter().map(|name| (distance(found, name), name)).min() {
-        Some((distance, name)) if distance <= EDITS_MAX => format!("did you mean {name:?}?"),
-        _ => format!("known are {}", known.join(", ")),
+    match nearest_name(found, known) {
+        Some(name) => format!("did you mean {name:?}?"),
+        None => format!("known are {}", known.join(", ")),
     }
-}
-
-/// Levenshtein distance of two words, by rows; more than [`EDITS_MAX`] for words of different
-/// lengths.
-fn distance(a: &str, b: &str) -> usize {
-    if a.len().abs_diff(b.len()) > EDITS_MAX {
-        return usize::MAX;
-    }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }

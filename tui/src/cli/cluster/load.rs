@@ -14,6 +14,7 @@ use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::engine::LivePlace;
 use pinwheel_engine::feed::client::{Client, Received, connect};
 use pinwheel_engine::feed::packet::Status;
+use pinwheel_engine::host::neighbours::own_uid;
 use pinwheel_engine::units::Ticks;
 use pinwheel_hosts::local_socket::{self, Wanted};
 use serde::Serialize;
@@ -211,7 +212,8 @@ impl Load {
         let names: Vec<&str> = processes.living().map(|process| process.name.as_str()).collect();
         let host = names[((stream + round) % names.len() as u64) as usize].to_owned();
         let own = processes.at(self.senders[stream as usize].at);
-        local_socket::ask(&own.run_dir, &Wanted::Move { stream: stream as u32, host: Some(host) }).is_ok()
+        let wanted = Wanted::Move { stream: stream as u32, host: Some(host) };
+        local_socket::ask(&own.run_dir, own_uid().unwrap_or_default(), &wanted).is_ok()
     }
 
     /// Sends nothing new and waits for the last answers.
