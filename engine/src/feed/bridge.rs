@@ -166,16 +166,16 @@ pub fn bridge(model: &Model, streams: u32) -> (BridgeEnd, Bridge) {
 
 /// Whose shot an answer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum For {
+pub(super) enum Recipient {
     /// A sender of this engine.
     Sender,
     /// Another host.
-    Others,
+    OtherHost,
 }
 
-impl For {
-    pub(super) fn of(reply_to: ReplyTo) -> For {
-        if reply_to.peer & OTHERS == 0 { For::Sender } else { For::Others }
+impl Recipient {
+    pub(super) fn of(reply_to: ReplyTo) -> Recipient {
+        if reply_to.peer & OTHERS == 0 { Recipient::Sender } else { Recipient::OtherHost }
     }
 }
 
@@ -208,16 +208,16 @@ impl BridgeEnd {
 
     /// The next shot to decode here. None comes while the answers to those under way would not fit
     /// into the ring: so a bridge that stands still never holds up the answers to this engine's senders.
-    pub(super) fn take_in(&mut self, detectors: &mut [u64], observables: &mut [u64]) -> Option<(Head, For)> {
+    pub(super) fn take_in(&mut self, detectors: &mut [u64], observables: &mut [u64]) -> Option<(Head, Recipient)> {
         if self.others >= self.answers.room() {
             return None;
         }
         let head = self.taken_in.take(detectors, observables)?;
         debug_assert_eq!(head.piece, Piece::Whole);
-        let whose = For::of(head.reply_to);
+        let whose = Recipient::of(head.reply_to);
         match whose {
-            For::Sender => self.note_back(head.stream),
-            For::Others => self.others += 1,
+            Recipient::Sender => self.note_back(head.stream),
+            Recipient::OtherHost => self.others += 1,
         }
         Some((head, whose))
     }

@@ -7,7 +7,7 @@
 //! number are checked before a bit is stored.
 
 use super::assembly::{Assembly, Verdict, Width};
-use super::bridge::{BridgeEnd, For};
+use super::bridge::{BridgeEnd, Recipient};
 use super::lane::{Head, LaneIn, Piece};
 use super::packet::Part;
 use crate::board::{self, Board};
@@ -135,9 +135,9 @@ impl Intake {
         while items < limit && self.lanes.iter().all(|lane| lane.room() > 0) {
             let Some(bridge) = &mut self.bridge else { break };
             let Some((head, whose)) = bridge.take_in(&mut self.detectors, &mut self.observables) else { break };
-            others += u32::from(whose == For::Others);
+            others += u32::from(whose == Recipient::OtherHost);
             // An own shot keeps its time of arrival.
-            let arrived = if whose == For::Others { now } else { head.arrived };
+            let arrived = if whose == Recipient::OtherHost { now } else { head.arrived };
             let sequence = self.next[head.stream as usize];
             self.next[head.stream as usize] += 1;
             let head = Head { sequence, epoch: 0, arrived, ..head };

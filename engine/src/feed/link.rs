@@ -20,7 +20,7 @@
 
 use super::address::{OpenError, SourceAddress};
 use super::assembly::Width;
-use super::bridge::{BridgeEnd, For};
+use super::bridge::{BridgeEnd, Recipient};
 use super::intake::{Intake, IntakeParts};
 use super::lane::{LANE_SHOTS, LaneOut, lane};
 use super::wire::{Facts, Wire};
@@ -214,7 +214,7 @@ impl Link {
                 let Some(answer) = self.readers[at % rings].read() else { break };
                 items += 1;
                 if let Some(bridge) = self.intake.bridge() {
-                    if For::of(answer.reply_to) == For::Others {
+                    if Recipient::of(answer.reply_to) == Recipient::OtherHost {
                         bridge.answer(&answer);
                         self.delivered_to_others += 1;
                         continue;

@@ -199,7 +199,8 @@ fn shots_of_other_hosts_are_answered_to_the_bridge_while_a_sender_is_served() {
     // More than all rings hold, and no answer is taken until the end of the sender's shots.
     let theirs = 3_000;
     let mut client = client(&place, 1, 1);
-    let (mut put, mut taken, mut sent, mut answered) = (0, 0, 0, 0);
+    let (mut put, mut taken) = (0, 0);
+    let (mut sent, mut answered) = (0, 0);
     let head = |number: u64| Head {
         stream: (number % 3) as u32,
         epoch: 0,
