@@ -194,10 +194,13 @@ struct Worker {
     own: Description,
     looks: Looks,
     active_ns: u64,
+    /// Room for one shot.
+    detectors: Vec<u64>,
+    observables: Vec<u64>,
     events: Events,
     commands: Arc<requests::Commands>,
-    // Dropped last: callbacks of the link end before the queue does.
     link: Link,
+    // Dropped after the queue and the link: its thread may wait for an answer that either still holds.
     _socket: LocalSocket,
 }
 
@@ -219,7 +222,6 @@ impl Worker {
             model: snapshot.engine.model_hash,
             widths: (widths.detectors as u32, widths.observables as u32),
             streams,
-            silos: snapshot.silos.len() as u32,
             ..Description::default()
         };
         Ok(Worker {
@@ -239,6 +241,8 @@ impl Worker {
             own,
             looks: Looks::new(streams),
             active_ns: 0,
+            detectors: vec![0; widths.detectors],
+            observables: vec![0; widths.observables],
             events,
             commands: Arc::default(),
             link,
@@ -281,13 +285,17 @@ impl Worker {
     /// Moves shots and answers between the engine and the link; returns whether there were any.
     fn pass_shots(&mut self, now_ns: u64) -> bool {
         let mut is_busy = self.take_leaving();
-        self.outgoing.put_back(|head, detectors, observables| {
-            is_busy = true;
-            self.to_engine.as_mut().is_some_and(|lane| lane.put(head, detectors, observables))
-        });
-        is_busy |= self.send_messages();
-        let nothing = vec![0; self.bridge.observable_words];
-        let (to_engine, now) = (&mut self.to_engine, self.clock.ticks());
+        if self.outgoing.has_waiting() {
+            let to_engine = &mut self.to_engine;
+            self.outgoing.put_back(|head, detectors, observables| {
+                let is_put = to_engine.as_mut().is_some_and(|lane| lane.put(head, detectors, observables));
+                is_busy |= is_put;
+                is_put
+            });
+            is_busy |= self.send_messages();
+        }
+        self.observables.fill(0);
+        let (to_engine, nothing, now) = (&mut self.to_engine, &self.observables, self.clock.ticks());
         self.incoming.put(|tag, shot| {
             let head = Head {
                 stream: shot.name.stream,
@@ -299,8 +307,10 @@ impl Worker {
                 piece: Piece::Whole,
                 refused: None,
             };
-            let observables = shot.truth.as_deref().unwrap_or(&nothing);
-            to_engine.as_mut().is_some_and(|lane| lane.put(&head, &shot.detectors, observables))
+            let observables = shot.truth.as_deref().unwrap_or(nothing);
+            let is_put = to_engine.as_mut().is_some_and(|lane| lane.put(&head, &shot.detectors, observables));
+            is_busy |= is_put;
+            is_put
         });
         while let Some(answer) = self.bridge.answers.pop() {
             is_busy = true;
@@ -323,11 +333,9 @@ impl Worker {
     /// Takes the engine's shots that leave.
     fn take_leaving(&mut self) -> bool {
         let mut is_busy = false;
-        let mut detectors = vec![0; self.bridge.detector_words];
-        let mut observables = vec![0; self.bridge.observable_words];
         while self.outgoing.has_room() {
-            let Some(head) = self.bridge.shots.take(&mut detectors, &mut observables) else { break };
-            self.outgoing.take(head, &detectors, &observables);
+            let Some(head) = self.bridge.shots.take(&mut self.detectors, &mut self.observables) else { break };
+            self.outgoing.take(head, &self.detectors, &self.observables);
             is_busy = true;
         }
         is_busy

@@ -1,13 +1,13 @@
 //! What a host says of itself when another asks: JSON, small, renewed for each question.
 //!
-//! Plain data. Bounds: [`HASHES_MAX`] models, names of 64 characters.
+//! Plain data. Bounds: [`VERSION_BYTES_MAX`].
 
 use serde::{Deserialize, Serialize};
 
 /// Version of the questions between hosts. Hosts of another one share no streams.
 pub const PROTOCOL: u32 = 1;
-/// Most error models that a host names.
-pub const HASHES_MAX: usize = 64;
+/// Longest text of a version that is believed.
+pub const VERSION_BYTES_MAX: usize = 64;
 
 /// Whether a host takes shots of others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,8 +44,6 @@ pub struct Description {
     pub widths: (u32, u32),
     /// Streams of its profile.
     pub streams: u32,
-    /// Number of its silos.
-    pub silos: u32,
     /// Whether it takes shots of others.
     pub offer: Offer,
     /// Its load.
@@ -92,6 +90,12 @@ pub enum Unlike {
 }
 
 impl Description {
+    /// Streams that it decodes, own ones and others'.
+    #[must_use]
+    pub fn decoded(&self) -> u32 {
+        self.own.saturating_sub(self.away).saturating_add(self.taken)
+    }
+
     /// Whether a host of description `other` can decode shots of this one.
     ///
     /// # Errors

@@ -30,6 +30,9 @@ pub enum Refused {
     /// Too many shots of this owner are here.
     #[error("too many shots of this host wait here already")]
     Full,
+    /// A host that was not seen to be there.
+    #[error("this host has not seen yours yet; send again in a moment")]
+    Stranger,
     /// This host takes no more shots.
     #[error("this host takes no more shots of others")]
     Draining,
@@ -137,7 +140,7 @@ impl<R> Incoming<R> {
             Err(refused) => {
                 let counts = &mut self.owners.entry(from.to_owned()).or_default().counts;
                 match refused {
-                    Refused::Full | Refused::Draining => counts.full += 1,
+                    Refused::Full | Refused::Stranger | Refused::Draining => counts.full += 1,
                     Refused::Malformed(_) | Refused::Stream | Refused::Order => counts.refused += 1,
                 }
                 return Err((reply, refused));
@@ -205,7 +208,8 @@ impl<R> Incoming<R> {
         }
     }
 
-    /// Takes the engine's answer to the shot of `tag`. Returns the message's reply and its answers when they are complete.
+    /// Takes the engine's answer to the shot of `tag`. Returns the message's reply and its answers when they
+    /// are complete.
     pub fn answered(&mut self, tag: u64, answer: &Answer) -> Option<(R, Vec<Answered>)> {
         let (number, place, name) = self.tags.get_mut(tag as usize)?.take()?;
         self.free_tags.push(tag as u32);

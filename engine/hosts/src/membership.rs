@@ -1,7 +1,7 @@
 //! Which hosts there are, and what is known of each.
 //!
 //! Pure: presence, descriptions and the time in, states out. Used by the bridge's thread. Bounds:
-//! [`HOSTS_MAX`] hosts; a further one is not taken up and is counted.
+//! [`HOSTS_MAX`] hosts; a further one takes the place of one that is gone, or is not taken up.
 //!
 //! ```text
 //!  present ─▶ UP ─── no description for SUSPECT_AFTER ──▶ SUSPECT ── presence withdrawn ─▶ GONE
@@ -57,16 +57,15 @@ pub struct Host {
 #[derive(Debug, Default)]
 pub struct Members {
     hosts: BTreeMap<String, Host>,
-    /// Hosts that found no place.
-    pub refused: u64,
 }
 
 impl Members {
     /// A host is present.
     pub fn appeared(&mut self, name: &str, incarnation: u64, now_ns: u64) {
         if self.hosts.len() >= HOSTS_MAX && !self.hosts.contains_key(name) {
-            self.refused += 1;
-            return;
+            let gone = self.hosts.iter().filter(|(_, host)| !host.is_present).min_by_key(|(_, host)| host.heard_ns);
+            let Some(gone) = gone.map(|(name, _)| name.clone()) else { return };
+            self.hosts.remove(&gone);
         }
         let host = self.hosts.entry(name.to_owned()).or_insert_with(|| Host::new(incarnation));
         if host.incarnation != incarnation {
@@ -117,6 +116,12 @@ impl Members {
     /// All hosts by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Host)> {
         self.hosts.iter().map(|(name, host)| (name.as_str(), host))
+    }
+
+    /// Whether host `name` is present.
+    #[must_use]
+    pub fn is_present(&self, name: &str) -> bool {
+        self.hosts.get(name).is_some_and(|host| host.is_present)
     }
 
     /// Names of the hosts that are present.
@@ -230,10 +235,14 @@ mod tests {
     }
 
     #[test]
-    fn hosts_beyond_the_limit_are_counted_and_not_taken_up() {
+    fn a_host_beyond_the_limit_takes_the_place_of_one_that_is_gone_or_none() {
         let mut members = Members::default();
         (0..HOSTS_MAX + 3).for_each(|n| members.appeared(&format!("h{n}"), 1, 0));
-        assert_eq!((members.iter().count(), members.refused), (HOSTS_MAX, 3));
+        assert_eq!((members.iter().count(), members.is_present("h65")), (HOSTS_MAX, false));
         assert_eq!(members.usable("h65", &described(), 0).unwrap_err(), Unusable::Unknown);
+        members.left("h7", 1);
+        members.appeared("h65", 1, 1);
+        assert_eq!((members.iter().count(), members.state("h7", 1)), (HOSTS_MAX, None));
+        assert!(members.is_present("h65"));
     }
 }

@@ -74,6 +74,12 @@ impl Outgoing {
         self.kept < WAITING_MAX
     }
 
+    /// Whether shots wait to be sent or put back.
+    #[must_use]
+    pub fn has_waiting(&self) -> bool {
+        self.kept > 0
+    }
+
     /// Whether no shot is here or under way.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -168,7 +174,9 @@ impl Outgoing {
             let Some(stream) = self.streams.get_mut(stream as usize).filter(|one| one.epoch == epoch) else { continue };
             let first = stream.next - stream.sent.len() as u64;
             let place = number.checked_sub(first).and_then(|place| stream.sent.get_mut(place as usize));
-            place.into_iter().for_each(|sent| sent.answer = Some(answer.clone()));
+            if let Some(sent) = place {
+                sent.answer = Some(answer);
+            }
             while let Some(Sent { answer: Some(answer), away }) = stream.sent.front() {
                 pass_on(&away.head, answer);
                 stream.sent.pop_front();

@@ -112,7 +112,7 @@ impl Placing {
         let own = std::iter::once(Candidacy { load: own, trip_ns: 0 });
         let reading = |one: Candidacy| {
             let mut depth = SiloDepth::even(one.load.max);
-            (depth.average, depth.backlog) = (one.load.average, Nanos(one.load.backlog_ns + one.trip_ns));
+            (depth.average, depth.backlog) = (one.load.average, Nanos(one.load.backlog_ns.saturating_add(one.trip_ns)));
             Reading::Known(depth)
         };
         self.snapshots += 1;

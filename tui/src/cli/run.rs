@@ -41,6 +41,7 @@ use pinwheel_report::model_file::file_name;
 use pinwheel_report::recorded::{About, EndedRun, RecordedRun};
 use pinwheel_report::report::{Context, Report, progress_line};
 use run_sequence::{RunSequence, StartOptions};
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -59,6 +60,7 @@ const STACK_BYTES: usize = 8 << 20;
 /// The affinity of the main thread says which cores the process may use, so it is left as it is. The
 /// console has a thread of its own for that reason.
 pub fn run(args: &RunArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
+    args.ends_with.map_or(Ok(()), end_with)?;
     std::thread::scope(|scope| {
         let console = std::thread::Builder::new().name("console".to_owned()).stack_size(STACK_BYTES);
         match console.spawn_scoped(scope, || run_here(args, user_paths)) {
@@ -67,6 +69,17 @@ pub fn run(args: &RunArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
             Err(_) => run_here(args, user_paths),
         }
     })
+}
+
+/// Has the system end this process as by SIGTERM when the process `parent`, which started it, ends.
+fn end_with(parent: i32) -> Result<(), Refusal> {
+    // Before the check, so that a parent that ends between the two is noticed by one of them.
+    let _ = set_parent_process_death_signal(Some(Signal::TERM));
+    if getppid().map(|found| found.as_raw_nonzero().get()) == Some(parent) {
+        return Ok(());
+    }
+    let found = format!("a process that {parent} did not start");
+    Err(Refusal::unusable("--ends-with", found, "the number of the process that starts it", "leave the option out"))
 }
 
 fn run_here(args: &RunArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
@@ -227,7 +240,7 @@ impl Run {
         let profiles = profiles.map(Path::to_owned);
         let config = Config { profiles, bridge: end, ..config(&request, loaded, sink) };
         let recorded = RecordedRun::begin(host, logs, places::host_key(user_paths), about, config)?;
-        let accompanied = hosts::join(request.hosts.as_ref().zip(bridge), &recorded)
+        let accompanied = hosts::join(&request, bridge, &recorded)
             .and_then(|joined| Ok((joined, Run::accompany(&request, recorded.engine())?)));
         let (joined, (metrics, disturbances)) = match accompanied {
             Ok(accompanied) => accompanied,

@@ -140,6 +140,59 @@ mod cluster {
         assert!(said.contains("draining"), "{said}");
     }
 
+    #[test]
+    fn engines_of_a_cluster_that_is_killed_end_and_leave_no_process() {
+        let _one = only_engine();
+        let world = World::new();
+        world.put_calm("--profiles calm");
+        let mut up = Up::start(&world);
+        let mut engines = Vec::new();
+        until("two engines that run", || {
+            engines = up.engines();
+            engines.len() == 2 && engines.iter().all(|engine| seen(&world, *engine).is_some())
+        });
+        up.0.kill().unwrap();
+        up.0.wait().unwrap();
+        until("their end", || engines.iter().all(|engine| !std::path::Path::new(&format!("/proc/{engine}")).exists()));
+        let _ = std::fs::remove_dir_all(std::env::temp_dir().join(format!("pinwheel-cluster-{}", up.0.id())));
+    }
+
+    #[test]
+    fn a_run_of_a_count_ends_although_another_host_has_decoded_some_of_its_shots() {
+        let _one = only_engine();
+        let world = World::new();
+        world.put_calm("--profiles calm");
+        world.put("s.b8", vec![0u8; 3 * 400]);
+        let start = |host: &str, port: u16, other: u16, more: &str| {
+            let hosts = format!(
+                "(cluster: \"n{}\", name: {host:?}, listen: [\"tcp/127.0.0.1:{port}\"], connect: [\"tcp/127.0.0.1:{other}\"], scout: false)",
+                std::process::id()
+            );
+            world.put(&format!("{host}.ron"), hosts);
+            let words = format!(
+                "run --headless --json --profile calm/shared.ron --dem surface_d3 --streams 1 --input unix:{host}.s --hosts {host}.ron --logs {host} {more}"
+            );
+            let out = std::fs::File::create(world.path(&format!("{host}.json"))).unwrap();
+            world.command(&words).stdout(out).stderr(Stdio::null()).spawn().unwrap()
+        };
+        let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let (one, two) = (free(), free());
+        let mut first = start("a", one, two, "--count 400");
+        let mut second = start("b", two, one, "");
+        let is_up = |rows: Value| rows.as_array().unwrap().iter().filter(|row| row["why_not"].is_null()).count() == 2;
+        until("both hosts", || seen(&world, first.id()).is_some_and(is_up));
+        until("a stream at the other", || world.run(&format!("hosts move 0 b --to {}", first.id())).status == Some(0));
+        let sent = world.run("send s.b8 unix:a.s --rate 400 --json").exits(0).json();
+        assert_eq!((sent["answered"].as_u64(), sent["lost"].as_u64()), (Some(400), Some(0)));
+        assert!(first.wait().unwrap().success(), "it ends by itself");
+        let report = std::fs::read_to_string(world.path("a.json")).unwrap();
+        let report: Value = serde_json::from_str(&report).unwrap();
+        assert!(report["sources"][0]["forwarded"].as_u64() > Some(0), "{}", report["sources"]);
+        assert_eq!(report["lost"].as_u64(), Some(0));
+        second.kill().unwrap();
+        second.wait().unwrap();
+    }
+
     fn seen(world: &World, engine: u32) -> Option<Value> {
         let ran = world.run(&format!("hosts --json --to {engine}"));
         (ran.status == Some(0)).then(|| ran.json()["hosts"].clone())

@@ -1,10 +1,12 @@
 //! The queue of the bridge's thread: what the link's callbacks and local programs put into it.
 //!
-//! Owns the queue. Senders never wait; the thread is woken.
+//! Owns the queue. Senders never wait; the thread is woken. Bounds: [`BYTES_MAX`] of questions of other hosts;
+//! further ones are refused.
 
 use crate::description::Description;
 use crate::link::{Handlers, NoAnswer, Presence, Reply, Topic};
 use crate::local_socket::Asked;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
@@ -28,7 +30,13 @@ pub(super) enum Event {
 pub(super) struct EventSender {
     queue: Sender<Event>,
     thread: Arc<OnceLock<Thread>>,
+    /// Bytes of questions in the queue.
+    // Relaxed: a bound on memory, which a question in flight may exceed.
+    bytes: Arc<AtomicUsize>,
 }
+
+/// Most bytes of other hosts' questions in the queue.
+const BYTES_MAX: usize = 16 << 20;
 
 impl EventSender {
     /// Returns whether the thread still takes events.
@@ -50,7 +58,7 @@ pub(super) struct Events {
 impl Events {
     pub(super) fn new() -> (Events, EventSender) {
         let (queue, taken) = channel();
-        let sender = EventSender { queue, thread: Arc::default() };
+        let sender = EventSender { queue, thread: Arc::default(), bytes: Arc::default() };
         (Events { queue: taken, sender: sender.clone() }, sender)
     }
 
@@ -60,7 +68,11 @@ impl Events {
     }
 
     pub(super) fn next(&self) -> Option<Event> {
-        self.queue.try_recv().ok()
+        let event = self.queue.try_recv().ok()?;
+        if let Event::Question { body, .. } = &event {
+            self.sender.bytes.fetch_sub(body.len(), Ordering::Relaxed);
+        }
+        Some(event)
     }
 
     pub(super) fn sender(&self) -> EventSender {
@@ -73,6 +85,11 @@ pub(super) fn handlers(sender: &EventSender) -> Handlers {
     let (presence, question) = (sender.clone(), sender.clone());
     Handlers {
         question: Box::new(move |asked, reply| {
+            let bytes = asked.body.len();
+            if question.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > BYTES_MAX {
+                question.bytes.fetch_sub(bytes, Ordering::Relaxed);
+                return reply.refuse("too many questions wait here; ask again later");
+            }
             let (from, topic, body) = (asked.from.to_owned(), asked.topic, asked.body.to_vec());
             question.send(Event::Question { from, topic, body, reply });
         }),

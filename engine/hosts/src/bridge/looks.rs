@@ -3,7 +3,7 @@
 
 use super::events::Event;
 use super::{Placed, Worker};
-use crate::description::{Description, Load, Offer};
+use crate::description::{Description, Load, Offer, VERSION_BYTES_MAX};
 use crate::link::Topic;
 use crate::membership::State;
 use crate::placing::{Candidacy, Change, StreamLoad};
@@ -56,6 +56,11 @@ impl Looks {
         }
     }
 
+    /// Whether the engine ends.
+    pub(super) fn are_last(&self) -> bool {
+        self.draining_ns.is_some()
+    }
+
     pub(super) fn are_due(&self, now_ns: u64) -> bool {
         now_ns >= self.next_ns
     }
@@ -96,7 +101,10 @@ impl Worker {
         self.looks.count(&snapshot, now_ns);
         let phase = snapshot.engine.phase;
         let stopped = self.stop.load(Ordering::Relaxed);
-        if (stopped || matches!(phase, Phase::Drain | Phase::Shutdown)) && self.looks.draining_ns.is_none() {
+        // A source ends by its count, too: the engine drains when no more shots can come back.
+        let is_closed = snapshot.sources.first().is_some_and(|source| source.state == SourceState::Closed);
+        let is_ending = stopped || is_closed || matches!(phase, Phase::Drain | Phase::Shutdown);
+        if is_ending && self.looks.draining_ns.is_none() {
             self.looks.draining_ns = Some(now_ns);
             self.own.offer = Offer::Draining;
             self.incoming.close();
@@ -140,7 +148,7 @@ impl Worker {
         now_ns: u64,
     ) {
         self.traffic.entry(host.to_owned()).or_default().is_asked = false;
-        if let Some(description) = description {
+        if let Some(description) = description.filter(|said| said.version.len() <= VERSION_BYTES_MAX) {
             self.members.described(host, description, now_ns.saturating_sub(asked_ns), now_ns);
         }
     }

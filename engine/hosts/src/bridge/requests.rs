@@ -3,7 +3,7 @@
 use super::events::Event;
 use super::{Placed, Worker};
 use crate::description::Offer;
-use crate::incoming::Counts;
+use crate::incoming::{Counts, Refused};
 use crate::link::{NoAnswer, Presence, Reply, Topic};
 use crate::local_socket::{Asked, Said, Wanted};
 use crate::membership::State;
@@ -64,6 +64,8 @@ impl Worker {
                 let board = moment::attached(&self.viewer.snapshot(), self.control.pid);
                 reply.send(board.to_string().as_bytes());
             }
+            // The tables are bounded by the hosts that are there.
+            Topic::Shots if !self.members.is_present(from) => reply.refuse(&Refused::Stranger.to_string()),
             Topic::Shots => {
                 if let Err((reply, refused)) = self.incoming.offer(from, body, reply, now_ns) {
                     reply.refuse(&refused.to_string());
@@ -120,6 +122,9 @@ impl Worker {
                 self.incoming.close();
                 Ok("this host takes no more shots of others".to_owned())
             }
+            Wanted::Open if self.looks.are_last() => {
+                Err("this engine drains; it takes no more shots of others".to_owned())
+            }
             Wanted::Open => {
                 self.own.offer = Offer::Open;
                 self.incoming.reopen();
@@ -175,7 +180,7 @@ impl Worker {
             why_not: None,
             version: self.own.version.clone(),
             own: self.own.own,
-            streams: self.own.own.saturating_sub(self.own.away) + self.own.taken,
+            streams: self.own.decoded(),
             load: self.own.load,
             heard_ns: 0,
             link_ns: None,
@@ -194,9 +199,9 @@ impl Worker {
                 is_self: false,
                 state: self.state(name, now_ns),
                 why_not: self.members.usable(name, &self.own, now_ns).err().map(|why| why.to_string()),
-                version: said.version,
                 own: said.own,
-                streams: said.own.saturating_sub(said.away) + said.taken,
+                streams: said.decoded(),
+                version: said.version,
                 load: said.load,
                 heard_ns: host.age_ns(now_ns),
                 link_ns: host.trip_ns().map(|(p50, p99)| Trip { p50, p99 }),

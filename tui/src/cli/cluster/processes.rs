@@ -25,7 +25,7 @@ pub(super) struct Process {
     child: Child,
     pub(super) socket: PathBuf,
     pub(super) run_dir: PathBuf,
-    is_killed: bool,
+    is_over: bool,
 }
 
 /// All engines.
@@ -58,7 +58,7 @@ impl Processes {
 
     /// Engines that were not killed.
     pub(super) fn living(&self) -> impl Iterator<Item = &Process> {
-        self.all.iter().filter(|process| !process.is_killed)
+        self.all.iter().filter(|process| !process.is_over)
     }
 
     pub(super) fn at(&self, place: usize) -> &Process {
@@ -67,7 +67,7 @@ impl Processes {
 
     /// The first living engine from `place` on.
     pub(super) fn living_from(&self, place: usize) -> Option<usize> {
-        (place..place + self.all.len()).map(|at| at % self.all.len()).find(|at| !self.all[*at].is_killed)
+        (place..place + self.all.len()).map(|at| at % self.all.len()).find(|at| !self.all[*at].is_over)
     }
 
     /// Waits until each engine sees all others up, unless `ended`.
@@ -111,7 +111,7 @@ impl Processes {
         let Some(last) = self.all.last_mut() else { return String::new() };
         let _ = last.child.kill();
         let _ = last.child.wait();
-        last.is_killed = true;
+        last.is_over = true;
         last.name.clone()
     }
 
@@ -132,7 +132,7 @@ impl Processes {
         }
         let from = self.clock.ticks();
         let mut is_sound = true;
-        for process in self.all.iter_mut().filter(|process| !process.is_killed) {
+        for process in self.all.iter_mut().filter(|process| !process.is_over) {
             let status = loop {
                 match process.child.try_wait() {
                     Ok(Some(status)) => break status.code(),
@@ -146,7 +146,7 @@ impl Processes {
                 }
                 pause();
             };
-            process.is_killed = true;
+            process.is_over = true;
             // 128 + SIGTERM after a clean drain.
             is_sound &= status == Some(143);
         }
@@ -160,7 +160,7 @@ impl Processes {
 
 impl Drop for Processes {
     fn drop(&mut self) {
-        for process in self.all.iter_mut().filter(|process| !process.is_killed) {
+        for process in self.all.iter_mut().filter(|process| !process.is_over) {
             let _ = process.child.kill();
             let _ = process.child.wait();
         }
@@ -182,6 +182,7 @@ impl Process {
         let child = Command::new(std::env::current_exe()?)
             .args(["run", "--headless", "--json", "--profile", &args.profile, "--dem", &args.dem])
             .args(["--streams", &args.streams.to_string(), "--input", &format!("unix:{}", socket.display())])
+            .args(["--ends-with", &std::process::id().to_string()])
             .arg("--hosts")
             .arg(&settings)
             .arg("--logs")
@@ -190,7 +191,7 @@ impl Process {
             .stdout(File::create(directory.join(format!("{name}.json")))?)
             .stderr(File::create(directory.join(format!("{name}.err")))?)
             .spawn()?;
-        Ok(Process { name, child, socket, run_dir: PathBuf::new(), is_killed: false })
+        Ok(Process { name, child, socket, run_dir: PathBuf::new(), is_over: false })
     }
 
     /// Whether it sees all `count` engines up.

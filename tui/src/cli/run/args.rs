@@ -150,6 +150,9 @@ pub struct RunArgs {
     /// Serve the board as OpenMetrics: a port of this machine, or an address with a port
     #[arg(long, value_name = "ADDR", value_parser = metrics::address)]
     pub metrics: Option<std::net::SocketAddr>,
+    /// Drain when the process of this number ends, which started this one
+    #[arg(long, value_name = "PID", hide = true)]
+    pub ends_with: Option<i32>,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,

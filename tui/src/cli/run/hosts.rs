@@ -39,11 +39,16 @@ pub(super) fn bridge(request: &RunRequest, input: &Input) -> Option<(BridgeEnd, 
 
 /// Joins the other hosts.
 #[cfg(feature = "hosts")]
-pub(super) fn join(hosts: Option<(&HostSettings, Bridge)>, recorded: &RecordedRun) -> Result<Option<Joined>, Refusal> {
+pub(super) fn join(
+    request: &RunRequest,
+    bridge: Option<Bridge>,
+    recorded: &RecordedRun,
+) -> Result<Option<Joined>, Refusal> {
+    use crate::cli::request::OutputMode;
     use crate::cli::say;
     use pinwheel_hosts::bridge::Ends;
     use pinwheel_report::control::ControlSocket;
-    let Some((settings, bridge)) = hosts else { return Ok(None) };
+    let Some((settings, bridge)) = request.hosts.as_ref().zip(bridge) else { return Ok(None) };
     let engine = recorded.engine();
     let path = engine.snapshot().control.socket.map(std::path::PathBuf::from);
     let uid = pinwheel_engine::host::neighbours::own_uid().unwrap_or_default();
@@ -58,18 +63,16 @@ pub(super) fn join(hosts: Option<(&HostSettings, Bridge)>, recorded: &RecordedRu
     };
     let joined = Joined::start(ends)
         .map_err(|error| Refusal::Content { about: "--hosts".to_owned(), said: error.to_string() })?;
-    say::people(&format!(
-        "pinwheel: host {} of {} at {}",
-        settings.name,
-        settings.cluster,
-        joined.endpoints().join(", ")
-    ));
+    if request.output_mode != OutputMode::Console {
+        let HostSettings { name, cluster, .. } = settings;
+        say::people(&format!("pinwheel: host {name} of {cluster} at {}", joined.endpoints().join(", ")));
+    }
     Ok(Some(joined))
 }
 
 /// A run has no other hosts in this build: the settings were refused.
 #[cfg(not(feature = "hosts"))]
-pub(super) fn join(_: Option<(&HostSettings, Bridge)>, _: &RecordedRun) -> Result<Option<Joined>, Refusal> {
+pub(super) fn join(_: &RunRequest, _: Option<Bridge>, _: &RecordedRun) -> Result<Option<Joined>, Refusal> {
     Ok(None)
 }
 

@@ -16,6 +16,7 @@ pub(super) fn allows_next_run(request: &RunRequest) -> Result<(), String> {
         ("--predictions", request.predictions.is_some(), "the predictions file belongs"),
         ("--count", request.count.is_some(), "the number of shots belongs"),
         ("--json", request.output_mode == OutputMode::Scripts, "the report belongs"),
+        ("--hosts", request.hosts.is_some(), "the streams that other hosts decode belong"),
         ("--shots -", request.shots == ShotSource::Stdin, "standard input belongs"),
     ];
     match outputs.into_iter().find(|(_, is_given, _)| *is_given) {
