@@ -9,8 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 pub use tokio_rustls::TlsAcceptor as Acceptor;
 use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::version::TLS13;
 
 /// Most bytes of either file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -36,7 +38,10 @@ pub fn acceptor(cert: &Path, key: &Path) -> Result<Acceptor, Refusal> {
     }
     let private = PrivateKeyDer::from_pem_slice(key_text.as_bytes())
         .map_err(|error| refused("--key", key, error.to_string(), "a private key"))?;
-    let config = ServerConfig::builder()
+    // Said, not left to the libraries' defaults: another feature of this build may compile older versions in.
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(&[&TLS13])
+        .expect("ring has the ciphers of version 1.3")
         .with_no_client_auth()
         .with_single_cert(chain, private)
         .map_err(|error| refused("--key", key, error.to_string(), "the key of the certificate"))?;
