@@ -8,15 +8,17 @@
 //! ```text
 //! gap above 5 µs ─┬─ overlaps a switch of the core             task: who, by record of each switch
 //!                 ├─ time that the thread stood in the queue   task: by the scheduler's account, who is not visible
+//!                 ├─ overlaps an interrupt or a softirq        which, by the kernel's tracepoints
 //!                 └─ the rest, in windows of a millisecond     what interrupted that core in the window, see `account`
 //! ```
 //!
-//! # Why there are no tracepoints
-//! The kernel's osnoise tracer splits each gap exactly. It needs tracefs, which containers and many lab machines do not
-//! give to users. These counters are there for everybody; what they cannot attribute is said.
+//! # Why there are counters beside tracepoints
+//! Tracepoints split each gap exactly. They need tracefs and a privilege, which containers and many lab machines do not
+//! give to users. Counters are there for everybody; what they cannot attribute is said.
 
 mod account;
 mod probe;
+mod tracepoints;
 
 use crate::clock::{Clock, Correlation, utc_now_s};
 use crate::files::read_lossy;
@@ -33,6 +35,7 @@ use serde::Serialize;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
+use tracepoints::Tracepoints;
 
 /// Time between two readings of the kernel's counters.
 const WINDOW: Duration = Duration::from_millis(1);
@@ -96,6 +99,9 @@ pub struct CoreNoise {
     pub longest_ns: u64,
     /// The part of `gap_ns` that something explains, 0..=1; 1 without a gap.
     pub attributed_share: f64,
+    /// Whether interrupts and softirqs were timed by the kernel's tracepoints. Otherwise their times are fitted to their
+    /// counts.
+    pub by_tracepoints: bool,
     /// What had the core, the largest share first; together they are `gap_ns`.
     pub by: Vec<Share>,
     /// What is not visible here and how to make it so; empty if all is.
@@ -156,6 +162,7 @@ struct Measured {
     /// Time by thread that ran there: process, thread, nanoseconds.
     by: Vec<(u32, u32, u64)>,
     is_recorded: bool,
+    tracepoints: Option<Tracepoints>,
 }
 
 /// What the kernel has counted on a core so far.
@@ -174,10 +181,11 @@ fn pass(cores: &[u32], reader: Option<u32>, span: Duration, clock: &Clock) -> io
     }
     let threads: Vec<(u32, Option<u32>)> = probes.iter().map(|probe| (probe.tid, Some(probe.core))).collect();
     let mut switches = Switches::open(&threads);
-    let hidden = switches.hidden().map(|hidden| format!("{}: {}", hidden.what, hidden.how));
+    let root = tracepoints::root();
     let mut all: Vec<Measured> = probes
         .into_iter()
-        .map(|probe| Measured {
+        .map(|probe| (root.as_ref().and_then(|root| Tracepoints::open(root, probe.core)), probe))
+        .map(|(tracepoints, probe)| Measured {
             counters: Counters::read(probe.core, probe.tid),
             found: CoreNoise {
                 core: probe.core,
@@ -186,8 +194,9 @@ fn pass(cores: &[u32], reader: Option<u32>, span: Duration, clock: &Clock) -> io
                 gap_ns: 0,
                 longest_ns: 0,
                 attributed_share: 1.0,
+                by_tracepoints: tracepoints.is_some(),
                 by: Vec::new(),
-                hidden: hidden.clone().into_iter().collect(),
+                hidden: hidden(&switches, tracepoints.is_some()),
             },
             probe,
             account: Account::default(),
@@ -196,6 +205,7 @@ fn pass(cores: &[u32], reader: Option<u32>, span: Duration, clock: &Clock) -> io
             gaps: Vec::new(),
             by: Vec::new(),
             is_recorded: false,
+            tracepoints,
         })
         .collect();
     all.iter().for_each(|measured| measured.probe.go());
@@ -214,6 +224,13 @@ fn pass(cores: &[u32], reader: Option<u32>, span: Duration, clock: &Clock) -> io
     all.into_iter().map(|measured| measured.end(&switches)).collect()
 }
 
+/// What is not visible, and what would show it.
+fn hidden(switches: &Switches, has_tracepoints: bool) -> Vec<String> {
+    let of_switches = switches.hidden();
+    let of_tracepoints = (!has_tracepoints).then(tracepoints::hidden);
+    of_switches.into_iter().chain(of_tracepoints).map(|hidden| format!("{}: {}", hidden.what, hidden.how)).collect()
+}
+
 #[expect(clippy::disallowed_methods, reason = "the time between two readings, on a cold thread")]
 fn pause() {
     std::thread::sleep(WINDOW);
@@ -228,6 +245,7 @@ impl Measured {
         let at_ns = |at: Ticks| here.monotonic.0.saturating_sub(clock.rate().nanos(here.ticks.since(at)).0);
         self.gaps.clear();
         self.probe.take(&mut self.gaps);
+        let is_complete = self.tracepoints.as_mut().is_none_or(Tracepoints::drain);
         let mut window = Window::default();
         for gap in &self.gaps {
             let lost_ns = clock.rate().nanos(gap.end.since(gap.start)).0;
@@ -245,9 +263,16 @@ impl Measured {
                     }
                 }
             }
+            let mut rest_ns = lost_ns - task_ns.min(lost_ns);
+            if let Some(tracepoints) = &mut self.tracepoints {
+                rest_ns -= tracepoints.between(at_ns(gap.start), at_ns(gap.end), rest_ns);
+            }
             // An interrupt is counted when it begins, and the gap is known when it ends.
             let own = if gap.start < self.read_at { &mut self.before } else { &mut window };
-            own.rest_ns += lost_ns - task_ns.min(lost_ns);
+            match is_complete {
+                true => own.rest_ns += rest_ns,
+                false => self.account.unknown_ns += rest_ns,
+            }
         }
         if !self.is_recorded {
             window.queued_ns = now.queued_ns.saturating_sub(self.counters.queued_ns);
@@ -255,7 +280,8 @@ impl Measured {
         for (kind, name, count) in &now.interrupts {
             let before = self.counters.interrupts.iter().find(|(of, known, _)| (of, known) == (kind, name));
             let count = count.saturating_sub(before.map_or(0, |(_, _, count)| *count));
-            if count > 0 && window.counts.len() < SOURCES_MAX {
+            let is_traced = self.tracepoints.as_ref().is_some_and(|traced| traced.covers(*kind, name));
+            if count > 0 && !is_traced && window.counts.len() < SOURCES_MAX {
                 window.counts.push((*kind, name.clone(), count));
             }
         }
@@ -280,6 +306,7 @@ impl Measured {
         if others_ns > 0 {
             shares.push(Share::task("other threads".to_owned(), others_ns));
         }
+        shares.extend(self.tracepoints.iter().flat_map(Tracepoints::shares));
         shares.extend(self.account.shares());
         shares.sort_by_key(|share| std::cmp::Reverse(share.ns));
         let all_ns = self.found.gap_ns.max(1) as f64;

@@ -79,12 +79,14 @@ fn text(found: &Noise) -> String {
         let CoreNoise { core: number, span_ns, gaps, gap_ns, longest_ns, .. } = core;
         let _ = writeln!(
             text,
-            "core {number}: {:.3} % of {:.1} s lost in {gaps} gaps above {} µs, the longest {:.1} µs; {:.0} % of it attributed",
+            "core {number}: {:.3} % of {:.1} s lost in {gaps} gaps above {} µs, the longest {:.1} µs; {:.0} % of it attributed, \
+             interrupts by {}",
             percent(*gap_ns, *span_ns),
             *span_ns as f64 / 1e9,
             GAP_NS / 1_000,
             *longest_ns as f64 / 1e3,
-            core.attributed_share * 100.0
+            core.attributed_share * 100.0,
+            if core.by_tracepoints { "tracepoints" } else { "their counts" }
         );
         for share in core.by.iter().take(LISTED_MAX) {
             let each = share.count.map_or_else(String::new, |count| {
@@ -166,12 +168,13 @@ mod tests {
             gap_ns: 30_000_000,
             longest_ns: 4_100_000,
             attributed_share: 29.0 / 30.0,
+            by_tracepoints: true,
             by,
             hidden: vec!["who had the core: CAP_PERFMON".to_owned()],
         };
         let said = text(&Noise { utc_s: 0, cores: vec![core] });
         for part in [
-            "core 1: 3.000 % of 1.0 s lost in 1200 gaps above 5 µs, the longest 4100.0 µs; 97 % of it attributed",
+            "core 1: 3.000 % of 1.0 s lost in 1200 gaps above 5 µs, the longest 4100.0 µs; 97 % of it attributed, interrupts by tracepoints",
             "2.000 %  task                       cc1 ×14",
             "0.900 %  interrupt                  36 PCI-MSI eth0, 1000 a second, 9.0 µs each",
             "not visible: who had the core: CAP_PERFMON",

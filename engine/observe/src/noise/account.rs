@@ -62,6 +62,8 @@ pub(super) struct Account {
     queued_ns: u64,
     /// Time stolen by the hypervisor in all windows, nanoseconds.
     pub(super) steal_ns: u64,
+    /// Time in gaps of which records were lost, nanoseconds.
+    pub(super) unknown_ns: u64,
 }
 
 impl Account {
@@ -85,7 +87,7 @@ impl Account {
     /// All shares but those of recorded tasks.
     pub(super) fn shares(&self) -> Vec<Share> {
         let (costs, each_window) = self.costs();
-        let (mut by_source, mut below, mut unknown) = (vec![0.0; costs.len()], 0.0, 0.0);
+        let (mut by_source, mut below, mut unknown) = (vec![0.0; costs.len()], 0.0, self.unknown_ns as f64);
         for (time, counts) in &self.windows {
             let fitted = each_window + counts.iter().map(|(at, count)| costs[*at] * count).sum::<f64>();
             if counts.is_empty() {

@@ -16,13 +16,13 @@
 //! kernel writes.
 
 mod names;
-mod record;
+pub(crate) mod record;
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "opens a counter and maps its ring")]
-mod ring;
+pub(crate) mod ring;
 #[cfg(not(target_os = "linux"))]
 #[path = "switches/no_ring.rs"]
-mod ring;
+pub(crate) mod ring;
 
 use super::account::{Hidden, OtherThread};
 use crate::host::neighbours;

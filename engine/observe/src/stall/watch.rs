@@ -360,7 +360,7 @@ impl Watchdog {
         if !matches!(self.phase, Phase::Live | Phase::Drain) {
             return self.group(now);
         }
-        let recent = self.recent(now).or_else(|| self.waited_lately());
+        let recent = self.recent(now).or_else(|| self.taken_lately());
         let mut found = self.counter_rules.look(&board, self.at_ns(now), recent.as_ref());
         for index in 0..self.threads.len() {
             found.extend(self.by_account(index, self.at_ns(now)));

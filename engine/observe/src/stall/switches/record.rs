@@ -1,4 +1,4 @@
-//! Parses the kernel's records of context switches, forks and new names.
+//! Parses the kernel's records of context switches, forks, new names and tracepoints.
 //!
 //! Pure: bytes in, records out; see "MMAP layout" in `perf_event_open(2)`. Skips records of other
 //! kinds; ends at a record whose length is wrong.
@@ -7,6 +7,7 @@
 pub(super) const SAMPLE_BYTES: usize = 24;
 const LOST: u32 = 2;
 const COMM: u32 = 3;
+const SAMPLE: u32 = 9;
 const FORK: u32 = 7;
 const SWITCH: u32 = 14;
 const SWITCH_CPU_WIDE: u32 = 15;
@@ -107,6 +108,39 @@ pub(super) fn parse(bytes: &[u8]) -> Vec<Record> {
             }
             _ => {}
         }
+    });
+    found
+}
+
+/// A passage of a tracepoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Passage {
+    At {
+        /// When, by the monotonic clock.
+        at_ns: u64,
+        /// The tracepoint's number.
+        id: u16,
+        /// The first number of its own: of the interrupt, softirq or vector.
+        number: u32,
+    },
+    /// The ring was full.
+    Lost,
+}
+
+/// The passages of tracepoints whose records begin with a number.
+pub(crate) fn parse_passages(bytes: &[u8]) -> Vec<Passage> {
+    /// Of the tracepoint's bytes in the record, and of its number in these; they begin with its id.
+    const OWN: usize = HEAD_BYTES + SAMPLE_BYTES + 4;
+    const NUMBER: usize = OWN + 8;
+    let mut found = Vec::new();
+    each(bytes, |kind, _, record| match kind {
+        LOST => found.push(Passage::Lost),
+        SAMPLE if record.len() >= NUMBER + 4 => found.push(Passage::At {
+            at_ns: time(&record[HEAD_BYTES..]),
+            id: word(record, OWN) as u16,
+            number: word(record, NUMBER),
+        }),
+        _ => {}
     });
     found
 }

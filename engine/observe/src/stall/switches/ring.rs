@@ -1,6 +1,6 @@
-//! One counter of `perf_event_open` and the ring that the kernel writes its records into.
+//! Counters of `perf_event_open` and the ring that the kernel writes their records into.
 //!
-//! Owns the descriptor and the mapping. On one cold thread. Bounded by its pages; when they are
+//! Owns the descriptors and the mapping. On one cold thread. Bounded by its pages; when they are
 //! full, the kernel drops records and says so in the next one.
 //!
 //! ```text
@@ -10,7 +10,7 @@
 
 use super::SAMPLE_BYTES;
 use crate::board;
-use rustix::fd::{AsFd, FromRawFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicU64;
@@ -22,9 +22,12 @@ const DATA_TAIL: usize = 1032;
 /// Size of the attributes that are used here.
 const ATTR_BYTES: u32 = 112;
 const TYPE_SOFTWARE: u32 = 1;
+const TYPE_TRACEPOINT: u32 = 2;
 const CONFIG_DUMMY: u64 = 9;
 /// Process and thread, time, core: the end of each record.
 const SAMPLE_TYPE: u64 = 1 << 1 | 1 << 2 | 1 << 7;
+/// The tracepoint's own bytes, behind these.
+const SAMPLE_RAW: u64 = 1 << 10;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
 const SAMPLE_ID_ALL: u64 = 1 << 18;
 const USE_CLOCKID: u64 = 1 << 25;
@@ -32,6 +35,8 @@ const CONTEXT_SWITCH: u64 = 1 << 26;
 const COMM: u64 = 1 << 9;
 const TASK: u64 = 1 << 13;
 const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
+/// Sends a counter's records to the ring of another one.
+const SET_OUTPUT: libc::c_ulong = 0x2405;
 
 const _: () = assert!(SAMPLE_BYTES == 24);
 
@@ -62,9 +67,10 @@ struct Attributes {
 
 const _: () = assert!(size_of::<Attributes>() == ATTR_BYTES as usize);
 
-/// An open counter with its ring.
-pub(super) struct Ring {
-    _counter: OwnedFd,
+/// Open counters with their ring.
+pub(crate) struct Ring {
+    /// The ring is the first one's.
+    _counters: Vec<OwnedFd>,
     base: *mut u8,
     bytes: usize,
 }
@@ -89,29 +95,47 @@ impl Ring {
         Ring::open(i32::try_from(tid).ok()?, -1, pages, CONTEXT_SWITCH)
     }
 
+    /// Records each passage of these tracepoints on `core`, in their order.
+    pub(crate) fn of_tracepoints(core: u32, pages: usize, ids: &[u64]) -> Option<Ring> {
+        let core = i32::try_from(core).ok()?;
+        let open = |id: &u64| {
+            let flags = SAMPLE_ID_ALL | USE_CLOCKID;
+            let what =
+                Attributes { kind: TYPE_TRACEPOINT, config: *id, sample_period: 1, flags, ..Attributes::default() };
+            counter(-1, core, &Attributes { sample_type: SAMPLE_TYPE | SAMPLE_RAW, ..what })
+        };
+        let counters = ids.iter().map(open).collect::<Option<Vec<_>>>()?;
+        let (first, others) = counters.split_first()?;
+        for other in others {
+            // SAFETY: two descriptors that this function owns; the kernel checks that their records
+            // are alike.
+            let sent = unsafe { libc::ioctl(other.as_raw_fd(), SET_OUTPUT, first.as_raw_fd()) };
+            if sent != 0 {
+                return None;
+            }
+        }
+        Ring::map(counters, pages)
+    }
+
     fn open(tid: i32, core: i32, pages: usize, what: u64) -> Option<Ring> {
-        assert!(pages.is_power_of_two(), "positions are masked");
         let attributes = Attributes {
             kind: TYPE_SOFTWARE,
-            size: ATTR_BYTES,
             config: CONFIG_DUMMY,
             sample_type: SAMPLE_TYPE,
             flags: EXCLUDE_KERNEL | SAMPLE_ID_ALL | USE_CLOCKID | what,
-            clock: libc::CLOCK_MONOTONIC,
             ..Attributes::default()
         };
-        // SAFETY: the attributes are as long as they say and outlive the call; the kernel checks
-        // all else.
-        let opened =
-            unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, tid, core, -1, CLOSE_ON_EXEC) };
-        let number = i32::try_from(opened).ok().filter(|number| *number >= 0)?;
-        // SAFETY: a descriptor that was just opened and that nobody else knows.
-        let counter = unsafe { OwnedFd::from_raw_fd(number) };
+        Ring::map(vec![counter(tid, core, &attributes)?], pages)
+    }
+
+    /// Maps the ring of the first counter.
+    fn map(counters: Vec<OwnedFd>, pages: usize) -> Option<Ring> {
+        assert!(pages.is_power_of_two(), "positions are masked");
         let bytes = (1 + pages) * PAGE;
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a fresh mapping at an address of the system's choice replaces nothing.
-        let base = unsafe { mmap(null_mut(), bytes, access, MapFlags::SHARED, counter.as_fd(), 0) }.ok()?;
-        Some(Ring { _counter: counter, base: base.cast(), bytes })
+        let base = unsafe { mmap(null_mut(), bytes, access, MapFlags::SHARED, counters[0].as_fd(), 0) }.ok()?;
+        Some(Ring { _counters: counters, base: base.cast(), bytes })
     }
 
     fn control(&self, at: usize) -> &AtomicU64 {
@@ -121,7 +145,7 @@ impl Ring {
     }
 
     /// The records since the last call. Frees their space for the kernel.
-    pub(super) fn take(&mut self) -> Vec<u8> {
+    pub(crate) fn take(&mut self) -> Vec<u8> {
         // The kernel uses barriers of its own, as perf_event_open(2) says: it writes records before
         // its head, and overwrites none before our tail. No model covers a pair with the kernel.
         let head = board::get_first(self.control(DATA_HEAD));
@@ -140,6 +164,18 @@ impl Ring {
         board::set_last(self.control(DATA_TAIL), head);
         out
     }
+}
+
+/// Opens a counter of a thread or of a core, by the monotonic clock.
+fn counter(tid: i32, core: i32, attributes: &Attributes) -> Option<OwnedFd> {
+    let attributes = Attributes { size: ATTR_BYTES, clock: libc::CLOCK_MONOTONIC, ..*attributes };
+    // SAFETY: the attributes are as long as they say and outlive the call; the kernel checks all
+    // else.
+    let opened =
+        unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, tid, core, -1, CLOSE_ON_EXEC) };
+    let number = i32::try_from(opened).ok().filter(|number| *number >= 0)?;
+    // SAFETY: a descriptor that was just opened and that nobody else knows.
+    Some(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
 impl Drop for Ring {

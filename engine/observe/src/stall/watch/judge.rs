@@ -164,28 +164,39 @@ impl Watchdog {
         found
     }
 
-    /// The thread that waited most in the last half second. Many short waits explain late answers
-    /// like one long stall.
-    pub(super) fn waited_lately(&self) -> Option<RecentStall> {
-        let waited = |(index, thread): (usize, &Thread)| {
+    /// The thread whose core was taken for most of the last half second, by other threads or by the hypervisor. Many
+    /// short waits explain late answers like one long stall.
+    pub(super) fn taken_lately(&self) -> Option<RecentStall> {
+        let taken = |(index, thread): (usize, &Thread)| {
             let then = thread.bases.len().checked_sub(1 + HALF_SECOND).map(|at| &thread.bases[at])?;
+            let now = thread.bases.back()?;
             let mut seen = Observations::default();
-            seen.between(&then.0, &thread.bases.back()?.0);
-            Some((seen.waited_ns? * 100 / seen.span_ns.max(1), index, seen.waited_ns?))
+            seen.between(&then.0, &now.0);
+            seen.on_core(&then.1, &now.1);
+            let stolen_ns = seen.steal_ns.filter(|_| thread.pinned).map_or(0, |ns| ns.min(seen.span_ns));
+            let waited_ns = seen.waited_ns.unwrap_or(0);
+            let took_ns = waited_ns.max(stolen_ns);
+            Some((took_ns * 100 / seen.span_ns.max(1), index, took_ns, stolen_ns > waited_ns))
         };
-        let most = self.threads.iter().enumerate().filter_map(waited).max()?;
-        let (share, index, took_ns) = (most.0 >= EXPLAINS_PERCENT).then_some(most)?;
+        let most = self.threads.iter().enumerate().filter_map(taken).max()?;
+        let (share, index, took_ns, is_stolen) = (most.0 >= EXPLAINS_PERCENT).then_some(most)?;
         let thread = &self.threads[index];
-        let (who, is_recorded) = self.competitor(index, took_ns);
-        let by = match who.as_str() {
-            "" => switches::unknown(&self.switches.hidden().into_iter().collect::<Vec<_>>()).to_owned(),
-            who if is_recorded => format!("by {who}"),
-            who => format!("last seen there: {who}"),
+        let (name, core) = (&thread.name, thread.core);
+        let (cause, who, sentence) = if is_stolen {
+            let sentence = format!("the hypervisor took core {core} of {name} for others for {share} % of 0.5 s");
+            (Cause::Steal, String::new(), sentence)
+        } else {
+            let (who, is_recorded) = self.competitor(index, took_ns);
+            let by = match who.as_str() {
+                "" => switches::unknown(&self.switches.hidden().into_iter().collect::<Vec<_>>()).to_owned(),
+                who if is_recorded => format!("by {who}"),
+                who => format!("last seen there: {who}"),
+            };
+            let sentence = format!("{name} was descheduled for {share} % of 0.5 s on core {core}; {by}");
+            (Cause::Descheduled, who, sentence)
         };
-        let sentence = format!("{} was descheduled for {share} % of 0.5 s on core {}; {by}", thread.name, thread.core);
         let ended_ns = thread.bases.back().map_or(0, |base| base.0.at_ns);
-        let (cause, confidence) = (Cause::Descheduled, Confidence::Likely);
-        let silos = self.silos_of(index);
+        let (confidence, silos) = (Confidence::Likely, self.silos_of(index));
         Some(RecentStall { cause, confidence, who, silos, sentence, took_ns, ended_ns })
     }
 

@@ -9,7 +9,7 @@ use crate::board::{self, Phase};
 use crate::profile::{AlarmRule, RuleId, Severity};
 use crate::stall::account::{CoreAccount, ThreadAccount};
 use crate::stall::counter_rules::{Condition, condition, plain};
-use crate::stall::procfs::Interrupts;
+use crate::stall::procfs::{CoreTimes, Interrupts};
 use crate::stall::verdict::Cause;
 use crate::units::Ticks;
 
@@ -88,7 +88,7 @@ fn the_thread_that_waited_most_explains_late_answers_from_a_tenth_of_half_a_seco
             board::set(&world.board.thread(thread).competitor_pid, competitor);
             world.board.thread(thread).competitor_command.write("cargo");
         }
-        world.dog.waited_lately()
+        world.dog.taken_lately()
     };
     assert_eq!(lately(50 * MS - 1, 0, 0), None);
     let found = lately(50 * MS, 100 * MS, 0).unwrap();
@@ -99,7 +99,29 @@ fn the_thread_that_waited_most_explains_late_answers_from_a_tenth_of_half_a_seco
     assert_eq!(named.sentence, "hot-0 was descheduled for 10 % of 0.5 s on core 3; last seen there: cargo (81)");
     world.dog.threads[0].bases.pop_front();
     world.dog.threads[1].bases.pop_front();
-    assert_eq!(world.dog.waited_lately(), None, "half a second has six readings");
+    assert_eq!(world.dog.taken_lately(), None, "half a second has six readings");
+}
+
+#[test]
+fn a_core_that_the_hypervisor_took_in_pieces_explains_late_answers_of_its_pinned_thread() {
+    let mut world = opened();
+    let mut lately = |waited_ns: u64, jiffies: u64, is_pinned: bool| {
+        let at = |tenth: u64| {
+            let (waited_ns, steal) = if tenth == 5 { (waited_ns, jiffies) } else { (0, 0) };
+            let (thread, core) = base(1_000 + 100 * tenth, waited_ns, 0, 0);
+            let times = Some(CoreTimes { total: 100 + 10 * tenth, interrupts: 0, steal });
+            (thread, CoreAccount { times, ..core })
+        };
+        world.dog.threads[0].bases = (0..6).map(at).collect();
+        world.dog.threads[0].pinned = is_pinned;
+        world.dog.taken_lately()
+    };
+    assert_eq!(lately(0, 4, true), None);
+    let found = lately(0, 5, true).unwrap();
+    assert_eq!((found.cause, found.confidence, found.took_ns), (Cause::Steal, Confidence::Likely, 50 * MS));
+    assert_eq!(found.sentence, "the hypervisor took core 3 of hot-0 for others for 10 % of 0.5 s");
+    assert_eq!(lately(50 * MS, 5, true).unwrap().cause, Cause::Descheduled, "who is known to have had it");
+    assert_eq!(lately(0, 5, false), None, "it may have run on another core");
 }
 
 #[test]
