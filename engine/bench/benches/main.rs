@@ -18,6 +18,7 @@ mod deques;
 mod frame;
 mod graphs;
 mod hops;
+mod hosts;
 mod input;
 mod jitter;
 mod live;
@@ -50,7 +51,7 @@ use std::process::Command;
 type Register = fn(&mut Suite);
 
 /// Areas by the prefix of their figures' names.
-const AREAS: [(&str, Register); 24] = [
+const AREAS: [(&str, Register); 25] = [
     ("arbiter", arbiter::register),
     ("transfer", transfers::register),
     ("dispatch", path::register),
@@ -71,6 +72,7 @@ const AREAS: [(&str, Register); 24] = [
     ("graph", graphs::register),
     ("window", window::register),
     ("placement", placement::register),
+    ("hosts", hosts::register),
     ("overflow", overflow::register),
     ("scrub", scrub::register),
     ("telemetry", telemetry::register),

@@ -5,6 +5,7 @@
 //! [`CLIENT_LIMIT`] for a client, [`REPLY_LIMIT`] for a reply, [`LINE_BYTES_MAX`] for a line. Never
 //! touches the engine: the bridge's thread answers.
 
+use crate::status::Status;
 use pinwheel_engine::files::shared;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -170,6 +171,17 @@ pub fn ask(run_dir: &Path, owner: u32, wanted: &Wanted) -> Said {
         Ok(serde_json::from_slice(&reply)?)
     };
     exchange().map_err(refused)?
+}
+
+/// The hosts as the engine of user `owner` whose run directory is `run_dir` sees them.
+///
+/// # Errors
+/// One sentence.
+pub fn list(run_dir: &Path, owner: u32) -> Result<Status, String> {
+    let said = ask(run_dir, owner, &Wanted::List)?;
+    serde_json::from_str(&said).map_err(|error| {
+        format!("the engine's reply is of another version ({error}); use the version that runs the engine")
+    })
 }
 
 #[cfg(test)]

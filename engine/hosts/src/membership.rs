@@ -37,6 +37,19 @@ pub enum State {
     Gone,
 }
 
+impl State {
+    /// As people read it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            State::Up => "up",
+            State::Suspect => "suspect",
+            State::Draining => "draining",
+            State::Gone => "gone",
+        }
+    }
+}
+
 /// What is known of one host.
 #[derive(Clone, Debug)]
 pub struct Host {

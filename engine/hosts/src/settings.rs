@@ -72,8 +72,8 @@ pub struct HostSettings {
     /// Hosts that may join, by the common names of their certificates.
     #[serde(default)]
     pub allow: Vec<String>,
-    /// Whether hosts without certificates find each other on this machine by multicast on the
-    /// loopback interface.
+    /// Whether hosts find each other beyond `connect`: they tell each other of the hosts that they
+    /// know, and without certificates they are found by multicast on the loopback interface.
     #[serde(default = "scouts_by_default")]
     pub scout: bool,
 }

@@ -9,6 +9,7 @@ use pinwheel_engine::{pipe, placement, profile, quote, record, roles, silo, stal
 pub mod graphs;
 pub mod arbiter_load;
 pub mod placement_simulation;
+pub mod host_simulation;
 pub mod path_simulation;
 pub mod sim;
 pub mod drill;

@@ -48,7 +48,8 @@ fn compiled(alone: &Alone, source: &str, flags: &[&str]) -> Option<PathBuf> {
 fn in_rust() -> PathBuf {
     with_host();
     let mut cargo = process::Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--offline", "-p", "pinwheel-matching", "--example", "union_find_plugin"]);
+    // Of the whole workspace: then it is what `cargo test --workspace` has built already.
+    cargo.args(["build", "--quiet", "--offline", "--workspace", "--example", "union_find_plugin"]);
     let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf();
     // A sanitizer's options would reach macros of the compiler, too, which then cannot be loaded.
     if std::env::var("RUSTFLAGS").is_ok_and(|flags| flags.contains("-Zsanitizer")) {

@@ -33,9 +33,12 @@ pub(super) enum Next {
 /// State between looks.
 pub(super) struct Looks {
     next_ns: u64,
-    /// For each stream: shots accepted, and their rate.
+    /// For each stream: shots accepted, and those of a look on average.
     accepted: Vec<u64>,
-    shares: Vec<f64>,
+    rates: Vec<f64>,
+    /// Shots of others: all, and those of a look on average.
+    taken_in: u64,
+    rate_of_others: f64,
     /// For each stream: when its last shot came; 0: none yet.
     last_ns: Vec<u64>,
     /// When the drain was seen.
@@ -49,7 +52,9 @@ impl Looks {
         Looks {
             next_ns: 0,
             accepted: vec![0; streams],
-            shares: vec![0.0; streams],
+            rates: vec![0.0; streams],
+            taken_in: 0,
+            rate_of_others: 0.0,
             last_ns: vec![0; streams],
             draining_ns: None,
             closed: 0,
@@ -68,6 +73,8 @@ impl Looks {
     /// Takes the counts of the source's streams.
     fn count(&mut self, snapshot: &Snapshot, now_ns: u64) {
         let Some(source) = snapshot.sources.first() else { return };
+        // A mean over some looks: one interval of a slow stream is zero or one shot.
+        let mean = |rate: &mut f64, new: u64| *rate += (new as f64 - *rate) / 4.0;
         let mut new = vec![0; self.accepted.len()];
         for stream in &source.streams {
             let at = stream.id as usize;
@@ -77,11 +84,9 @@ impl Looks {
                 self.last_ns[at] = now_ns;
             }
         }
-        let all: u64 = new.iter().sum();
-        // A mean over some looks: one interval of a slow stream is zero or one shot.
-        for (share, new) in self.shares.iter_mut().zip(new) {
-            *share += (new as f64 / all.max(1) as f64 - *share) / 4.0;
-        }
+        self.rates.iter_mut().zip(new).for_each(|(rate, new)| mean(rate, new));
+        mean(&mut self.rate_of_others, source.taken_in.saturating_sub(self.taken_in));
+        self.taken_in = source.taken_in;
     }
 
     fn has_sender(&self, stream: usize, now_ns: u64) -> bool {
@@ -183,15 +188,21 @@ impl Worker {
             let Ok(host) = self.members.usable(name, &self.own, now_ns) else { continue };
             let Some((description, (trip_ns, _))) = host.description.as_ref().zip(host.trip_ns()) else { continue };
             if !is_avoided {
-                candidates.push((name.to_owned(), Candidacy { load: description.load, trip_ns }));
+                candidates
+                    .push((name.to_owned(), Candidacy { load: description.load, trip_ns, taken: description.taken }));
             }
         }
-        let streams: Vec<StreamLoad> = (0..self.looks.shares.len())
+        let at = |stream: usize| self.outgoing.at(stream as u32);
+        let rates = self.looks.rates.iter().enumerate();
+        let here: f64 = rates.filter(|(stream, _)| at(*stream).is_none()).map(|(_, rate)| rate).sum();
+        let all = (here + self.looks.rate_of_others).max(1.0);
+        let streams: Vec<StreamLoad> = (0..self.looks.rates.len())
             .filter(|stream| self.looks.has_sender(*stream, now_ns))
             .map(|stream| StreamLoad {
                 stream: stream as u32,
-                share: self.looks.shares[stream],
-                is_away: self.outgoing.at(stream as u32).is_some(),
+                share: self.looks.rates[stream] / all,
+                is_away: at(stream).is_some(),
+                at: at(stream).and_then(|host| candidates.iter().position(|(name, _)| name == host)),
                 is_placed: self.placed[stream].is_some(),
             })
             .collect();

@@ -92,7 +92,7 @@ pub(super) fn document(settings: &HostSettings, listen: &[String], keys: &Keys) 
                 "autoconnect": ["peer"],
                 "listen": true,
             },
-            "gossip": { "enabled": true, "multihop": false, "autoconnect": ["peer"] },
+            "gossip": { "enabled": settings.scout, "multihop": false, "autoconnect": ["peer"] },
         },
         "timestamping": { "enabled": false },
         "adminspace": { "enabled": false },

@@ -3,6 +3,7 @@
 
 use crate::authority::Authority;
 use crate::cluster::{A_WHILE, Asked, Host, SOON, cluster, raw_ask, session, settings};
+use crate::presence::own_address;
 use pinwheel_hosts::link::{NoAnswer, OpenError, Topic};
 use pinwheel_hosts::settings::{Certificates, HostSettings};
 use serde_json::json;
@@ -10,8 +11,6 @@ use std::net::UdpSocket;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant, SystemTime};
 use zenoh::Wait;
-#[allow(unused_imports, reason = "x")]
-use zenoh::qos::*;
 
 const FAR: Duration = Duration::from_secs(30);
 /// Limit of questions that must not be answered.
@@ -36,8 +35,7 @@ pub(crate) fn secured(
 
 /// An endpoint of this machine where nobody listens at present.
 pub(crate) fn free_quic() -> String {
-    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    format!("quic/127.0.0.1:{port}")
+    format!("quic/{}", UdpSocket::bind((own_address(), 0)).unwrap().local_addr().unwrap())
 }
 
 /// Configuration of a zenoh session with these certificates.

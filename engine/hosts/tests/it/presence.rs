@@ -130,8 +130,12 @@ fn seen(host: &Host) -> String {
     }
 }
 
-/// An endpoint of this machine where nobody listens at present.
+/// An endpoint of this machine where nobody listens at present, at an address that other processes do not use.
 pub(crate) fn free_endpoint() -> String {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    format!("tcp/127.0.0.1:{port}")
+    format!("tcp/{}", TcpListener::bind((own_address(), 0)).unwrap().local_addr().unwrap())
+}
+
+pub(crate) fn own_address() -> Ipv4Addr {
+    let [_, _, middle, low] = std::process::id().to_be_bytes();
+    Ipv4Addr::new(127, 3, middle, low)
 }

@@ -1,6 +1,8 @@
 //! The checks of the fuzz targets on inputs that are drawn here: well-formed ones with a few changes. The fuzz targets
 //! (`engine/fuzz`) go further, some with the address sanitizer; what they found is among the seeds.
 
+#[path = "../../../fuzz/src/hosts.rs"]
+mod hosts;
 #[path = "../../../fuzz/src/mapped.rs"]
 mod mapped;
 #[path = "../../../fuzz/src/recordings.rs"]
@@ -75,6 +77,7 @@ fn text_and_packets_of_any_content_are_refused_in_words_or_mean_what_they_say() 
     drawn(&seeds("input_graph"), 20_000, texts::any_graph);
     drawn(&seeds("input_datagrams"), 50_000, texts::any_datagrams);
     drawn(&seeds("input_calls"), 50_000, texts::any_calls);
+    drawn(&seeds("input_hosts"), 20_000, hosts::any_messages);
     drawn(&seeds("input_line"), 50_000, texts::any_line);
     drawn(&seeds("input_reply"), 50_000, texts::any_reply);
 }
