@@ -5,6 +5,7 @@ pub use crate::model::leaving::ConsoleEnd;
 use crate::model::choices::Mouse;
 use crate::model::lookups::LookupRequest;
 use pinwheel_engine::engine::Command;
+use pinwheel_hosts::local_socket::Wanted;
 
 /// One effect.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +18,8 @@ pub enum Effect {
     LookAt(u64),
     /// Read data that is not on the board.
     LookUp(LookupRequest),
+    /// Have the engine place a stream at a host, or take shots of others or not.
+    CommandHosts(Wanted),
     /// Write the screen's text to a file.
     DumpScreen,
     /// Take the mouse, or leave it to the terminal.

@@ -97,7 +97,12 @@ impl Console<'_> {
                     let past = self.source.past(at_ns).map(Box::new);
                     self.take(Msg::Past(past));
                 }
-                Effect::Redraw | Effect::LookUp(_) | Effect::DumpScreen | Effect::Capture(_) | Effect::Copy(_) => {}
+                Effect::Redraw
+                | Effect::LookUp(_)
+                | Effect::CommandHosts(_)
+                | Effect::DumpScreen
+                | Effect::Capture(_)
+                | Effect::Copy(_) => {}
                 Effect::Leave(_) => self.has_left = true,
             }
         }

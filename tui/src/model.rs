@@ -103,6 +103,7 @@ pub struct Cursor {
     /// Row of the environment.
     pub environment: usize,
     pub core: usize,
+    pub host: usize,
     /// Event of the log.
     pub event: usize,
     pub action: usize,

@@ -19,6 +19,7 @@ mod writer;
 
 use crate::effect::{ConsoleEnd, Effect};
 use crate::keymap::bound::Keymap;
+use crate::model::lookups::LookupResult;
 use crate::model::{Leaving, Model, Mouse, View};
 use crate::msg::{self, ConsoleCost, Finished, Msg};
 use crate::settings::SettingsFile;
@@ -320,6 +321,12 @@ impl Console<'_> {
                 Effect::LookUp(wanted) => {
                     let about = LookupContext::of(self.model.picture().map(|picture| &picture.snapshot));
                     self.lookups.ask(wanted, about);
+                }
+                Effect::CommandHosts(wanted) => {
+                    let about = LookupContext::of(self.model.picture().map(|picture| &picture.snapshot));
+                    if let Err(why) = self.lookups.command_hosts(wanted, about) {
+                        update(&mut self.model, Msg::LookedUp(LookupResult::HostsCommand(Err(why))));
+                    }
                 }
                 Effect::DumpScreen => {
                     let result = dump::write(&self.model);

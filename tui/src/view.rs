@@ -124,6 +124,7 @@ fn body(model: &Model, pen: &mut Pen<'_>) {
         (Some(picture), View::Arbiter) => panels::arbiter::draw(model, picture, pen),
         (Some(picture), View::Placement) => panels::placement::draw(model, picture, pen),
         (Some(picture), View::Sources) => panels::sources::draw(model, picture, pen),
+        (Some(_), View::Hosts) => panels::more::hosts(model, pen),
         (Some(_), View::Streams) => panels::more::streams(model, pen),
         (Some(_), View::Rings) => panels::more::rings(model, pen),
         (Some(picture), View::Environment) => panels::more::environment(model, picture, pen),

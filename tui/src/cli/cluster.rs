@@ -6,6 +6,8 @@
 //! of order, or otherwise than the decoder alone would. Bounds: [`HOSTS_MAX`] engines; [`START_LIMIT`],
 //! [`LAST_ANSWER`] and [`END_LIMIT`] for their start, the last answer and their end.
 
+mod faults;
+mod links;
 mod load;
 mod processes;
 
@@ -15,7 +17,8 @@ use super::say::{self, Print};
 use super::signals::Signals;
 use super::values::duration;
 use clap::{Args as ClapArgs, Subcommand};
-use load::{Load, Totals};
+use faults::Faults;
+use load::{Load, Takeover, Totals};
 use pinwheel_engine::clock::Clock;
 use pinwheel_hosts::status::Status;
 use pinwheel_report::model_file::{self, Precedence};
@@ -61,6 +64,12 @@ pub struct UpArgs {
     /// Kill the last engine after this time; its senders go to another one
     #[arg(long, value_name = "D", value_parser = duration)]
     pub kill_one_after: Option<Duration>,
+    /// Kill the next engine at this interval once all are there, and start it again half a second later
+    #[arg(long, value_name = "D", value_parser = duration, conflicts_with = "kill_one_after")]
+    pub kill_every: Option<Duration>,
+    /// Cut the next link between two engines at this interval, for 1 ms to 10 s
+    #[arg(long, value_name = "D", value_parser = duration)]
+    pub cut_every: Option<Duration>,
     /// Move the next stream to the next host at this interval
     #[arg(long, value_name = "D", value_parser = duration)]
     pub move_every: Option<Duration>,
@@ -101,6 +110,10 @@ struct Report {
     #[serde(flatten)]
     totals: Totals,
     moves: u64,
+    kills: u64,
+    cuts: u64,
+    /// From a kill to the first answer to a sender of the killed engine; `null`: nothing was killed.
+    takeover_ns: Option<Takeover>,
     hosts: Vec<HostReport>,
 }
 
@@ -117,28 +130,20 @@ pub fn cluster(args: &ClusterArgs) -> Result<u8, Refusal> {
         return Ok(1);
     }
     let mut load = Load::new(&model, args, &clock, &processes)?;
-    let mut moves = 0;
-    let (mut next_line, mut next_move) = (LINE_EVERY, args.move_every);
-    let mut to_kill = args.kill_one_after.filter(|_| args.count > 1);
+    let (mut faults, mut next_line) = (Faults::new(args), LINE_EVERY);
     while !ended() && args.duration.is_none_or(|limit| load.elapsed() < limit) {
         load.step(&processes)?;
-        let now = load.elapsed();
-        if to_kill.is_some_and(|at| now >= at) {
-            to_kill = None;
-            let name = processes.kill_last();
-            say::people(&format!("pinwheel: {name} killed after {:.1} s", now.as_secs_f64()));
-        }
-        if let Some((at, every)) = next_move.zip(args.move_every).filter(|(at, _)| now >= *at) {
-            next_move = Some(at + every);
-            moves += u64::from(load.move_a_stream(&processes));
-        }
-        if now >= next_line {
+        faults.step(&mut processes, &mut load)?;
+        if load.elapsed() >= next_line {
             next_line += LINE_EVERY;
             say::people(&load.line());
         }
     }
     load.finish(&processes, LAST_ANSWER)?;
-    let report = Report { totals: load.totals(), moves, hosts: report_of(&processes) };
+    faults.finish(&mut processes, &mut load)?;
+    let Faults { moves, kills, cuts, .. } = faults;
+    let (totals, takeover_ns) = (load.totals(), load.takeover());
+    let report = Report { totals, moves, kills, cuts, takeover_ns, hosts: report_of(&processes) };
     let are_ended = processes.end(END_LIMIT);
     let is_sound = report.totals.is_sound() && are_ended;
     if is_sound {
@@ -156,7 +161,7 @@ fn report_of(processes: &Processes) -> Vec<HostReport> {
     let rows = rows.into_iter().map(|row| {
         let (forwarded, taken_in) = processes.counters(&row.name).unwrap_or_default();
         HostReport {
-            state: hosts::word(row.state),
+            state: row.state.word(),
             streams: row.streams,
             link_ns: row.link_ns,
             forwarded,
@@ -173,9 +178,15 @@ fn text(report: &Report) -> String {
     let Totals { submitted, answered, lost, duplicated, out_of_order, wrong, errors, sent_again } = report.totals;
     let mut text = format!(
         "{submitted} shots submitted, {answered} answered, {lost} lost, {duplicated} answered twice, {out_of_order} out of \
-         order, {wrong} wrong, {errors} with an error; {sent_again} sent again to another engine; {} moves\n",
-        report.moves
+         order, {wrong} wrong, {errors} with an error; {sent_again} sent again to another engine; {} moves, {} kills, {} cuts\n",
+        report.moves, report.kills, report.cuts
     );
+    if let Some(Takeover { p50, p99, max }) = report.takeover_ns {
+        let [p50, p99, max] = [p50, p99, max].map(|ns| ns as f64 / 1e6);
+        text.push_str(&format!(
+            "from a kill to the next answer: p50 {p50:.1} ms, p99 {p99:.1} ms, at most {max:.1} ms\n"
+        ));
+    }
     for host in &report.hosts {
         let link = host.link_ns.map_or_else(String::new, |trip| {
             format!(", link p50 {:.1} ms, p99 {:.1} ms", trip.p50 as f64 / 1e6, trip.p99 as f64 / 1e6)

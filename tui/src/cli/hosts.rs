@@ -11,7 +11,6 @@ use pinwheel_engine::engine::wire::{Outcome, Request, read_reply};
 use pinwheel_engine::engine::{Command, Done};
 use pinwheel_engine::host::neighbours::own_uid;
 use pinwheel_hosts::local_socket::{self, Wanted};
-use pinwheel_hosts::membership::State;
 use pinwheel_hosts::status::{HostRow, Status};
 use std::fmt::Write;
 use std::io;
@@ -68,7 +67,11 @@ pub fn require_build(about: &str) -> Result<(), Refusal> {
 
 pub fn hosts(args: &HostsArgs) -> Result<u8, Refusal> {
     let wanted = match &args.verb {
-        None => Wanted::List,
+        None => {
+            let (run_dir, owner) = engine(args.to.as_deref())?;
+            let status = local_socket::list(&run_dir, owner).map_err(refused)?;
+            return Ok(args.print.to_stdout(&status, || text(&status), 0));
+        }
         Some(Verb::Move { stream, host }) => {
             Wanted::Move { stream: *stream, host: Some(host.clone()).filter(|host| host != "here") }
         }
@@ -78,31 +81,28 @@ pub fn hosts(args: &HostsArgs) -> Result<u8, Refusal> {
         Some(Verb::Board { host }) => Wanted::Board { host: host.clone() },
     };
     let said = ask(args.to.as_deref(), &wanted)?;
-    if args.verb.is_some() {
-        return Ok(written(say::text(&mut io::stdout().lock(), &format!("{said}\n")), 0));
-    }
-    let status = status_of(&said)?;
-    Ok(args.print.to_stdout(&status, || text(&status), 0))
+    Ok(written(say::text(&mut io::stdout().lock(), &format!("{said}\n")), 0))
 }
 
-fn status_of(said: &str) -> Result<Status, Refusal> {
-    serde_json::from_str(said).map_err(|error| Refusal::Content {
-        about: "hosts".to_owned(),
-        said: format!("the engine's reply is of another version ({error}); use the version that runs the engine"),
-    })
+fn refused(said: String) -> Refusal {
+    Refusal::Content { about: "hosts".to_owned(), said }
+}
+
+/// The run directory of the engine that `to` names, and its user.
+fn engine(to: Option<&str>) -> Result<(PathBuf, u32), Refusal> {
+    let found = engines::find(to)?;
+    Ok((found.run_dir.unwrap_or_else(|| PathBuf::from("without a run directory")), found.uid))
 }
 
 /// Asks the engine that `to` names.
 fn ask(to: Option<&str>, wanted: &Wanted) -> Result<String, Refusal> {
-    let found = engines::find(to)?;
-    let run_dir = found.run_dir.unwrap_or_else(|| PathBuf::from("without a run directory"));
-    local_socket::ask(&run_dir, found.uid, wanted).map_err(|said| Refusal::Content { about: "hosts".to_owned(), said })
+    let (run_dir, owner) = engine(to)?;
+    local_socket::ask(&run_dir, owner, wanted).map_err(refused)
 }
 
 /// The hosts as this user's engine in `run_dir` sees them.
 pub fn list(run_dir: &std::path::Path) -> Result<Status, String> {
-    let said = local_socket::ask(run_dir, own_uid().unwrap_or_default(), &Wanted::List)?;
-    serde_json::from_str(&said).map_err(|error| error.to_string())
+    local_socket::list(run_dir, own_uid().unwrap_or_default())
 }
 
 /// Has host `host` execute `command`, by way of the engine that `to` names.
@@ -113,15 +113,6 @@ pub fn execute_at(host: &str, to: Option<&str>, command: Command, why: &str) -> 
     match read_reply(said.as_bytes()).map_err(refused)? {
         Outcome::Done(done) => Ok(done),
         Outcome::Refused(said) => Err(refused(said)),
-    }
-}
-
-pub const fn word(state: State) -> &'static str {
-    match state {
-        State::Up => "up",
-        State::Suspect => "suspect",
-        State::Draining => "draining",
-        State::Gone => "gone",
     }
 }
 
@@ -138,7 +129,7 @@ fn text(status: &Status) -> String {
         let _ = writeln!(
             text,
             "{name:widest$}  {:8}  {streams} streams decoded, {own} with senders there  fullest queue {:.0} %  {link}",
-            word(*state),
+            state.word(),
             load.max * 100.0
         );
         if let Some(why) = &row.why_not {

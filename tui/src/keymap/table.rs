@@ -32,6 +32,7 @@ pub const TABLE: &[Binding] = &[
     show(&[Key::Char('7')], View::Arbiter),
     show(&[Key::Char('M')], View::Placement),
     show(&[Key::Char('8')], View::Sources),
+    show(&[Key::Char('N')], View::Hosts),
     show(&[Key::Char('9'), Key::Char('!')], View::Alarms),
     show(&[Key::Char('t')], View::Streams),
     show(&[Key::Char('r')], View::Rings),

@@ -10,6 +10,7 @@ use super::{Model, View, questions};
 use crate::keymap::{Action, Scope};
 use crate::theme::{Glyphs, Palette};
 use pinwheel_engine::engine::{Command, LENT_MAX};
+use pinwheel_hosts::local_socket::Wanted;
 use std::time::Duration;
 
 /// Longest line of palette input, in characters.
@@ -33,6 +34,8 @@ pub enum Choice {
     Profile(usize, Option<Duration>),
     /// Asks for confirmation, then executes.
     Execute(Command),
+    /// Executes a command about hosts.
+    CommandHosts(Wanted),
     /// Changes the colours.
     Theme(Palette),
     /// Changes the glyphs.
@@ -64,6 +67,10 @@ pub fn found(model: &Model, typed: &str) -> Vec<Entry> {
     if let Some(command) = questions::parse(typed).filter(|_| !model.is_replay()) {
         let label = command.to_string();
         return vec![Entry { label, keys: String::new(), choice: Choice::Execute(command), found: Vec::new() }];
+    }
+    if let Some(wanted) = questions::parse_about_hosts(typed).filter(|_| !model.is_replay()) {
+        let label = typed.split_whitespace().collect::<Vec<_>>().join(" ");
+        return vec![Entry { label, keys: String::new(), choice: Choice::CommandHosts(wanted), found: Vec::new() }];
     }
     let (words, span) = split_span(typed);
     let mut ranked: Vec<(i64, Entry)> = Vec::new();

@@ -35,7 +35,7 @@ pub fn next(model: &Model) -> Result<Link, String> {
         View::Sources => Ok(to(model, View::Streams, |cursor| cursor.stream = cursor.source)),
         View::Log => from_event(model.lookups.log.rows().get(model.cursor.event)),
         View::Actions => from_event(lists::actions::at(model, model.cursor.action)),
-        View::Environment | View::Compare => Ok(zoomed(model)),
+        View::Environment | View::Hosts | View::Compare => Ok(zoomed(model)),
         View::Chart => {
             let nothing = || "there is no point yet: the recording is being read".to_owned();
             chart::moment(model).map(|at_ns| Link::Do(Effect::LookAt(at_ns))).ok_or_else(nothing)

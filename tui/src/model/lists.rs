@@ -15,6 +15,7 @@ mod compare;
 mod cores;
 mod environment;
 mod filter;
+mod hosts;
 mod log;
 mod rings;
 mod slots;
@@ -55,6 +56,8 @@ pub enum List {
     Environment,
     /// Cores and their users.
     Cores,
+    /// Hosts that share streams with the engine, and the engine's own.
+    Hosts,
     /// Events of the run, with its alarms.
     Log,
     /// Actions of operators and of the engine, with their effects.
@@ -65,7 +68,7 @@ pub enum List {
 
 impl List {
     /// All lists, in the order of the variants.
-    pub const ALL: [List; 11] = [
+    pub const ALL: [List; 12] = [
         List::Threads,
         List::Slots,
         List::Workers,
@@ -74,6 +77,7 @@ impl List {
         List::Alarms,
         List::Environment,
         List::Cores,
+        List::Hosts,
         List::Log,
         List::Actions,
         List::Compare,
@@ -95,6 +99,7 @@ impl List {
             List::Alarms => View::Alarms,
             List::Environment => View::Environment,
             List::Cores => View::Cores,
+            List::Hosts => View::Hosts,
             List::Log => View::Log,
             List::Actions => View::Actions,
             List::Compare => View::Compare,
@@ -111,6 +116,7 @@ impl List {
             List::Alarms => &alarms::SPEC,
             List::Environment => &environment::SPEC,
             List::Cores => &cores::SPEC,
+            List::Hosts => &hosts::SPEC,
             List::Log => &log::SPEC,
             List::Actions => &actions::SPEC,
             List::Compare => &compare::SPEC,
@@ -147,6 +153,7 @@ impl List {
             List::Alarms => &mut cursor.alarm,
             List::Environment => &mut cursor.environment,
             List::Cores => &mut cursor.core,
+            List::Hosts => &mut cursor.host,
             List::Log => &mut cursor.event,
             List::Actions => &mut cursor.action,
             List::Compare => &mut cursor.fact,
@@ -371,7 +378,9 @@ fn compare(a: &Cell, b: &Cell, direction: Direction) -> std::cmp::Ordering {
         (Rank::Absent, _) => return Ordering::Greater,
         (_, Rank::Absent) => return Ordering::Less,
         (Rank::Number(a), Rank::Number(b)) => a.total_cmp(&b),
-        _ => a.text.cmp(&b.text),
+        (Rank::Number(_), Rank::Words) => Ordering::Less,
+        (Rank::Words, Rank::Number(_)) => Ordering::Greater,
+        (Rank::Words, Rank::Words) => a.text.cmp(&b.text),
     };
     if direction == Direction::Up { found } else { found.reverse() }
 }

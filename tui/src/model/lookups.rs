@@ -1,5 +1,5 @@
 //! Data read from outside the board: the run's environment, events and recording, the machine's
-//! cores.
+//! cores, and the hosts that share streams.
 //!
 //! Plain data, on the console thread; a separate thread reads the data (`term::lookup`). Bounded by
 //! [`EVENTS_MAX`] events and by the size of the machine.
@@ -8,6 +8,7 @@ use super::derived::Quantiles;
 use super::measured::Measured;
 use pinwheel_engine::host::check::Row;
 use pinwheel_engine::host::usage::CoreUse;
+use pinwheel_hosts::status::HostRow;
 
 /// Most events kept; older ones are dropped.
 pub const EVENTS_MAX: usize = 2_000;
@@ -19,6 +20,8 @@ pub enum LookupRequest {
     Environment,
     /// Claims, pins and load of this machine.
     Cores,
+    /// The hosts that share streams with the engine.
+    Hosts,
     /// `events.jsonl` of the run.
     Log,
     /// `events.jsonl`, and the effects of its actions from the run's recording.
@@ -39,6 +42,9 @@ pub enum LookupResult {
     /// The environment's rows.
     Environment(Result<Vec<Row>, String>),
     Cores(Result<Vec<CoreUse>, String>),
+    Hosts(Result<Vec<HostRow>, String>),
+    /// What the engine said to a command about hosts.
+    HostsCommand(Result<String, String>),
     Log(Result<Vec<Event>, String>),
     /// The events, and the effects of the actions by event number.
     Actions(Result<Vec<Event>, String>, Vec<(u64, Measured)>),
@@ -122,6 +128,8 @@ pub struct LookedUp {
     pub environment: Lookup<Row>,
     /// The machine's cores.
     pub cores: Lookup<CoreUse>,
+    /// The hosts, the engine's own first.
+    pub hosts: Lookup<HostRow>,
     /// The run's events, oldest first.
     pub log: Lookup<Event>,
     /// Indexes of the events in `log` that are actions, cached because a list reads them for each
@@ -143,6 +151,9 @@ impl LookedUp {
         match brought {
             LookupResult::Environment(result) => self.environment.take(result),
             LookupResult::Cores(result) => self.cores.take(result),
+            LookupResult::Hosts(result) => self.hosts.take(result),
+            // A notice says it.
+            LookupResult::HostsCommand(_) => {}
             LookupResult::Log(result) => self.take_log(result, alarms),
             LookupResult::Chart(result) => {
                 self.chart_run_ns = result.as_ref().ok().map(|(_, run_ns)| *run_ns);

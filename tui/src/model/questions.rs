@@ -14,6 +14,7 @@ use crate::widgets::format::count;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::{Command, InputSpec, LiveDrill, SiloCommand};
 use pinwheel_engine::profile::{Decoder, SHADOW_ONE_IN_DEFAULT};
+use pinwheel_hosts::local_socket::Wanted;
 
 /// The word that confirms `command`; `None`: `y` is enough.
 pub fn word(command: &Command) -> Option<String> {
@@ -152,6 +153,22 @@ pub fn parse(text: &str) -> Option<Command> {
     }
 }
 
+/// Parses a command about hosts: `hosts move 3 lab2`, `hosts move 3 here`, `hosts release 3`, `hosts close`, `hosts
+/// open`.
+pub fn parse_about_hosts(text: &str) -> Option<Wanted> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    match words[..] {
+        ["hosts", "move", stream, host] => {
+            let host = Some(host.to_owned()).filter(|host| host != "here");
+            Some(Wanted::Move { stream: stream.parse().ok()?, host })
+        }
+        ["hosts", "release", stream] => Some(Wanted::Release { stream: stream.parse().ok()? }),
+        ["hosts", "close"] => Some(Wanted::Close),
+        ["hosts", "open"] => Some(Wanted::Open),
+        _ => None,
+    }
+}
+
 fn decoder(name: &str, stream: Option<u32>) -> Option<Command> {
     Decoder::from_text(name).map(|named| Command::Decoder { decoder: named.text(), stream })
 }
@@ -162,7 +179,19 @@ fn shadow(name: &str, one_in: u32, model: Option<&str>) -> Command {
 
 #[cfg(test)]
 mod tests {
-    use super::{Command, InputSpec, LiveDrill, SiloCommand, parse, shadow};
+    use super::{Command, InputSpec, LiveDrill, SiloCommand, Wanted, parse, parse_about_hosts, shadow};
+
+    #[test]
+    fn commands_about_hosts_are_those_of_the_command_line() {
+        let to = |host: Option<&str>| Some(Wanted::Move { stream: 3, host: host.map(str::to_owned) });
+        assert_eq!(parse_about_hosts(" hosts  move 3 lab2"), to(Some("lab2")));
+        assert_eq!(parse_about_hosts("hosts move 3 here"), to(None));
+        assert_eq!(parse_about_hosts("hosts release 3"), Some(Wanted::Release { stream: 3 }));
+        assert_eq!(["hosts close", "hosts open"].map(parse_about_hosts), [Some(Wanted::Close), Some(Wanted::Open)]);
+        for text in ["hosts", "hosts move lab2 3", "hosts move 3", "hosts close lab2", "hosts board lab2"] {
+            assert_eq!(parse_about_hosts(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn commands_are_read_as_they_are_listed() {

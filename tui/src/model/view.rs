@@ -14,6 +14,7 @@ named! {
         Arbiter = "arbiter", "arbiter: who may write which page, and who waits?";
         Placement = "placement", "placement: which silo is full, and which stream should move?";
         Sources = "sources", "sources: who sends, how fast, and what is missing?";
+        Hosts = "hosts", "hosts: which is up, and who decodes for whom?";
         Alarms = "alarms", "alarms: what is wrong, since when, and why?";
         Streams = "streams", "streams: which logical qubit is late, or wrong?";
         Rings = "rings", "rings: which queue is full, and who empties it?";

@@ -11,9 +11,11 @@ use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::files;
 use pinwheel_engine::host::check::Row;
 use pinwheel_engine::host::check::report::Report;
+use pinwheel_engine::host::neighbours::own_uid;
 use pinwheel_engine::host::usage::{CoreUse, Times, rows};
 use pinwheel_engine::host::{HostFacts, claims, pins};
 use pinwheel_engine::quote::cut;
+use pinwheel_hosts::local_socket::{self, Wanted};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -67,11 +69,20 @@ pub fn look_up(wanted: LookupRequest, about: &LookupContext, kept: &mut LookupSt
             LookupResult::Actions(found.map(|(_, events)| events), effects)
         }
         LookupRequest::Cores => LookupResult::Cores(cores(&mut kept.load)),
+        LookupRequest::Hosts => LookupResult::Hosts(
+            run_dir.and_then(|dir| local_socket::list(dir, own_uid().unwrap_or_default()).map(|status| status.hosts)),
+        ),
         LookupRequest::Chart { from_ns, to_ns, bins } => LookupResult::Chart(run_dir.and_then(|dir| {
             let tape = kept.recording.of(dir).ok_or_else(|| "this run has no recording yet".to_owned())?;
             chart::points(tape, (from_ns, to_ns), bins)
         })),
     }
+}
+
+/// Passes a command about hosts to the engine.
+pub fn command_hosts(wanted: &Wanted, about: &LookupContext) -> LookupResult {
+    let run_dir = about.run_dir.as_deref().ok_or_else(|| "this engine has no run directory".to_owned());
+    LookupResult::HostsCommand(run_dir.and_then(|dir| local_socket::ask(dir, own_uid().unwrap_or_default(), wanted)))
 }
 
 fn unread(path: &Path, error: &dyn std::fmt::Display) -> String {

@@ -94,6 +94,7 @@ pub(super) fn run(model: &mut Model, typed: &Typed) -> Vec<Effect> {
         Some(Choice::Do(action)) => return act(model, action),
         Some(Choice::Profile(place, span)) => return profile::take(model, place, span),
         Some(Choice::Execute(command)) => return questions::ask(model, command),
+        Some(Choice::CommandHosts(wanted)) => return questions::about_hosts(model, wanted),
         Some(Choice::Theme(palette)) => palette::theme(model, palette),
         Some(Choice::Glyphs(glyphs)) => (model.theme.glyphs, model.chosen.glyphs) = (glyphs, Some(glyphs)),
         Some(Choice::Panel(panel)) => palette::panel(model, panel),

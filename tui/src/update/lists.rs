@@ -111,6 +111,7 @@ pub(super) fn wanted(model: &mut Model) -> Option<LookupRequest> {
     let wanted = match model.view {
         View::Environment if model.lookups.environment.rows().is_empty() => LookupRequest::Environment,
         View::Cores => LookupRequest::Cores,
+        View::Hosts => LookupRequest::Hosts,
         View::Log => LookupRequest::Log,
         View::Actions => LookupRequest::Actions,
         View::Chart => chart::request(model),
@@ -131,6 +132,13 @@ pub(super) fn wanted(model: &mut Model) -> Option<LookupRequest> {
 
 /// Stores a result. A cursor on the newest event stays on the newest.
 pub(super) fn brought(model: &mut Model, brought: LookupResult) {
+    if let LookupResult::HostsCommand(said) = &brought {
+        let (kind, said) = match said {
+            Ok(said) => (NoticeKind::Done, said.clone()),
+            Err(why) => (NoticeKind::Refused, format!("hosts: {why}")),
+        };
+        return notice(model, kind, said);
+    }
     let (before, at) = (List::Log.len(model), model.cursor.event);
     let key = List::Log.key(model, at);
     let last_action = model.cursor.action.saturating_add(1) >= List::Actions.len(model);

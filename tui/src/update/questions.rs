@@ -8,6 +8,7 @@ use crate::effect::Effect;
 use crate::model::questions::word;
 use crate::model::{Model, NoticeKind, Overlay, View};
 use pinwheel_engine::engine::{Command, InputSpec, SiloCommand};
+use pinwheel_hosts::local_socket::Wanted;
 
 /// Asks for confirmation of `command`.
 pub(super) fn ask(model: &mut Model, command: Command) -> Vec<Effect> {
@@ -19,6 +20,11 @@ pub(super) fn ask(model: &mut Model, command: Command) -> Vec<Effect> {
         Some(_) => Overlay::Type(command, String::new()),
     });
     Vec::new()
+}
+
+/// Executes a command about hosts. It was written in full, and another one takes it back: no question.
+pub(super) fn about_hosts(model: &mut Model, wanted: Wanted) -> Vec<Effect> {
+    if refuse(model, "the command about hosts") { Vec::new() } else { vec![Effect::CommandHosts(wanted)] }
 }
 
 /// Refuses with a notice in a recording, in a read-only console, and while leaving.

@@ -76,7 +76,12 @@ impl Bench {
                     let past = self.source.past(at_ns).map(Box::new);
                     self.take(Msg::Past(past));
                 }
-                Effect::Redraw | Effect::LookUp(_) | Effect::DumpScreen | Effect::Capture(_) | Effect::Copy(_) => {}
+                Effect::Redraw
+                | Effect::LookUp(_)
+                | Effect::CommandHosts(_)
+                | Effect::DumpScreen
+                | Effect::Capture(_)
+                | Effect::Copy(_) => {}
                 Effect::Leave(end) => self.left = Some(end),
             }
         }

@@ -34,8 +34,8 @@ const INDEXED_BLIND: Theme = Theme { palette: Palette::ColourBlind, colour: Colo
 const TRUE_ASCII: Theme = Theme { colour: Colour::True, ..ASCII };
 const INDEXED: Theme = Theme { colour: Colour::Indexed, ..COLOUR };
 /// The key of each view, in the order of the views.
-const VIEWS: [char; 19] =
-    ['1', '2', '3', '4', '5', '6', '7', 'M', '8', '9', 't', 'r', 'e', 'c', 'v', 'u', 'w', '=', '0'];
+const VIEWS: [char; 20] =
+    ['1', '2', '3', '4', '5', '6', '7', 'M', '8', 'N', '9', 't', 'r', 'e', 'c', 'v', 'u', 'w', '=', '0'];
 
 /// A console after two seconds of pictures.
 fn watched(theme: Theme, size: (u16, u16), trouble: SyntheticFaults) -> Model {

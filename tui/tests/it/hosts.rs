@@ -61,6 +61,23 @@ mod cluster {
         assert!(hosts.iter().any(|host| host["link_ns"]["p50"].as_u64() > Some(0)), "{report}");
     }
 
+    #[test]
+    fn a_cluster_answers_each_shot_once_while_its_engines_are_killed_in_turn_and_its_links_are_cut() {
+        let _one = only_engine();
+        let world = World::new();
+        world.put_calm("--profiles calm");
+        let words = "cluster up 3 --rate 300 --duration 8s --kill-every 1s --cut-every 300ms --move-every 200ms --json";
+        let ran = world.run(&format!("{words} --profile calm/shared.ron")).exits(0);
+        let report = ran.json();
+        let count = |name: &str| report[name].as_u64().unwrap();
+        assert!(count("kills") > 0 && count("cuts") > 10 && count("moves") > 5, "{report}");
+        assert_eq!(count("submitted"), count("answered"), "{report}");
+        for name in ["lost", "duplicated", "out_of_order", "wrong", "errors"] {
+            assert_eq!(count(name), 0, "{name}: {report}");
+        }
+        assert!(report["takeover_ns"]["p50"].as_u64() > Some(0), "{report}");
+    }
+
     /// A cluster that runs until it is dropped.
     struct Up(Child);
 
@@ -163,9 +180,12 @@ mod cluster {
         let world = World::new();
         world.put_calm("--profiles calm");
         world.put("s.b8", vec![0u8; 3 * 400]);
+        // No other test binds a port of this address before the engine does.
+        let [_, _, middle, low] = std::process::id().to_be_bytes();
+        let address = format!("127.2.{middle}.{low}");
         let start = |host: &str, port: u16, other: u16, more: &str| {
             let hosts = format!(
-                "(cluster: \"n{}\", name: {host:?}, listen: [\"tcp/127.0.0.1:{port}\"], connect: [\"tcp/127.0.0.1:{other}\"], scout: false)",
+                "(cluster: \"n{}\", name: {host:?}, listen: [\"tcp/{address}:{port}\"], connect: [\"tcp/{address}:{other}\"], scout: false)",
                 std::process::id()
             );
             world.put(&format!("{host}.ron"), hosts);
@@ -175,7 +195,7 @@ mod cluster {
             let out = std::fs::File::create(world.path(&format!("{host}.json"))).unwrap();
             world.command(&words).stdout(out).stderr(Stdio::null()).spawn().unwrap()
         };
-        let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let free = || std::net::TcpListener::bind((address.as_str(), 0)).unwrap().local_addr().unwrap().port();
         let (one, two) = (free(), free());
         let mut first = start("a", one, two, "--count 400");
         let mut second = start("b", two, one, "");

@@ -53,10 +53,22 @@ impl Totals {
     }
 }
 
+/// Times from a kill to the next answer, nanoseconds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Takeover {
+    pub(super) p50: u64,
+    pub(super) p99: u64,
+    pub(super) max: u64,
+}
+
 struct Sender {
     client: Box<dyn Client>,
     /// Place of its engine.
     at: usize,
+    /// Whether it returns to the engine of its stream's number once all its shots are answered.
+    goes_home: bool,
+    /// When its engine was killed, if no answer came since.
+    killed: Option<Duration>,
     /// Shots submitted, sent to the present engine, and answered: numbers from 0.
     submitted: u64,
     sent: u64,
@@ -71,9 +83,12 @@ pub(super) struct Load {
     clock: Clock,
     from: Ticks,
     rate_hz: f64,
+    engines: usize,
     totals: Totals,
     /// Moves asked for.
     moves: u64,
+    /// See [`Takeover`].
+    takeovers: Vec<Duration>,
 }
 
 impl Load {
@@ -100,13 +115,23 @@ impl Load {
             clock: clock.clone(),
             from: clock.ticks(),
             rate_hz: args.rate / f64::from(args.streams),
+            engines: args.count as usize,
             totals: Totals::default(),
             moves: 0,
+            takeovers: Vec::new(),
         };
         for stream in 0..args.streams {
             let at = processes.living_from(stream as usize).unwrap_or(0);
             let client = load.client(processes, at)?;
-            load.senders.push(Sender { client, at, submitted: 0, sent: 0, answered: 0 });
+            load.senders.push(Sender {
+                client,
+                at,
+                goes_home: false,
+                killed: None,
+                submitted: 0,
+                sent: 0,
+                answered: 0,
+            });
         }
         load.from = clock.ticks();
         Ok(load)
@@ -146,8 +171,9 @@ impl Load {
     }
 
     /// Sends the shots before `due`, or no new ones, and takes answers.
-    fn pass(&mut self, processes: &Processes, due: Option<u64>) -> Result<(), Refusal> {
+    pub(super) fn pass(&mut self, processes: &Processes, due: Option<u64>) -> Result<(), Refusal> {
         for stream in 0..self.senders.len() {
+            self.go_home(stream, processes)?;
             if processes.living_from(self.senders[stream].at) != Some(self.senders[stream].at) {
                 self.go_on_elsewhere(stream, processes)?;
             }
@@ -169,6 +195,7 @@ impl Load {
                 sender.sent += 1;
                 sender.submitted = sender.submitted.max(sender.sent);
             }
+            let before = sender.answered;
             let (totals, predictions, answered) = (&mut self.totals, &self.predictions, &mut sender.answered);
             let mut take = |received: &Received| {
                 if received.sequence < *answered {
@@ -187,6 +214,12 @@ impl Load {
             };
             // An engine that was just killed refuses the socket.
             while sender.client.receive(&mut take).is_ok_and(|count| count > 0) {}
+            if sender.answered > before
+                && let Some(killed) = sender.killed.take()
+            {
+                let now = self.elapsed();
+                self.takeovers.push(now - killed);
+            }
         }
         Ok(())
     }
@@ -202,6 +235,42 @@ impl Load {
         self.totals.sent_again += sender.sent - sender.answered;
         (sender.client, sender.at, sender.sent) = (client, at, sender.answered);
         Ok(())
+    }
+
+    /// The engine at `place` was killed.
+    pub(super) fn note_kill(&mut self, place: usize) {
+        let now = self.elapsed();
+        let theirs = self.senders.iter_mut().filter(|sender| sender.at == place);
+        theirs.for_each(|sender| sender.killed = Some(sender.killed.unwrap_or(now)));
+    }
+
+    /// Lets the senders that belong to the engine at `place` return to it.
+    pub(super) fn send_home(&mut self, place: usize) {
+        for (stream, sender) in self.senders.iter_mut().enumerate() {
+            sender.goes_home |= stream % self.engines == place && sender.at != place;
+        }
+    }
+
+    /// Returns a sender to its engine when all that it sent is answered.
+    fn go_home(&mut self, stream: usize, processes: &Processes) -> Result<(), Refusal> {
+        let (home, sender) = (stream % self.engines, &self.senders[stream]);
+        if !sender.goes_home || sender.answered != sender.sent || processes.living_from(home) != Some(home) {
+            return Ok(());
+        }
+        let client = self.client(processes, home)?;
+        let sender = &mut self.senders[stream];
+        (sender.client, sender.at, sender.goes_home) = (client, home, false);
+        Ok(())
+    }
+
+    /// Times from kills to the next answers; `None`: nothing was killed.
+    pub(super) fn takeover(&mut self) -> Option<Takeover> {
+        self.takeovers.sort_unstable();
+        let at = |share: f64| {
+            let place = ((self.takeovers.len() as f64 * share) as usize).min(self.takeovers.len().checked_sub(1)?);
+            Some(self.takeovers[place].as_nanos() as u64)
+        };
+        Some(Takeover { p50: at(0.5)?, p99: at(0.99)?, max: at(1.0)? })
     }
 
     /// Has the next host decode the next stream; returns whether it could.

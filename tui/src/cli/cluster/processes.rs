@@ -3,6 +3,7 @@
 //! Owns the processes; dropping it kills those that still run.
 
 use super::UpArgs;
+use super::links::CuttableLink;
 use crate::cli::hosts;
 use crate::cli::refusal::Refusal;
 use pinwheel_engine::clock::Clock;
@@ -11,7 +12,7 @@ use pinwheel_report::running::{self, RunningEngine};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::io;
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -23,6 +24,7 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(super) struct Process {
     pub(super) name: String,
     child: Child,
+    command: EngineCommand,
     pub(super) socket: PathBuf,
     pub(super) run_dir: PathBuf,
     is_over: bool,
@@ -32,7 +34,15 @@ pub(super) struct Process {
 pub(super) struct Processes {
     directory: PathBuf,
     all: Vec<Process>,
+    links: Vec<CuttableLink>,
     clock: Clock,
+}
+
+/// How an engine is started, and started again.
+struct EngineCommand {
+    words: Vec<String>,
+    out: PathBuf,
+    err: PathBuf,
 }
 
 impl Processes {
@@ -43,17 +53,32 @@ impl Processes {
             Refusal::unusable(about, error.to_string(), "a directory for its engines", "set TMPDIR to another one")
         };
         fs::create_dir_all(&directory).map_err(refused)?;
-        let mut processes = Processes { directory: directory.clone(), all: Vec::new(), clock: Clock::machine() };
-        let mut endpoints: Vec<String> = Vec::new();
+        let clock = Clock::machine();
+        let mut processes = Processes { directory: directory.clone(), all: Vec::new(), links: Vec::new(), clock };
+        let mut listening: Vec<String> = Vec::new();
         for number in 1..=args.count {
-            let process = Process::start(args, &directory, number, &mut endpoints).map_err(refused)?;
+            let listen = free_address().map_err(refused)?;
+            let mut connect: Vec<String> = listening.iter().map(|address| format!("tcp/{address}")).collect();
+            if args.cut_every.is_some() {
+                let through = |address: &String| CuttableLink::open(address.clone(), &processes.clock);
+                let links: Vec<CuttableLink> =
+                    listening.iter().map(through).collect::<io::Result<_>>().map_err(refused)?;
+                connect = links.iter().map(|link| link.endpoint.clone()).collect();
+                processes.links.extend(links);
+            }
+            let process = Process::start(args, &directory, number, (&listen, &connect)).map_err(refused)?;
             processes.all.push(process);
+            listening.push(listen);
         }
         Ok(processes)
     }
 
     pub(super) fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.all.len()
     }
 
     /// Engines that were not killed.
@@ -93,7 +118,7 @@ impl Processes {
         Ok(true)
     }
 
-    fn not_joined(&self, place: usize, has_ended: bool) -> Refusal {
+    pub(super) fn not_joined(&self, place: usize, has_ended: bool) -> Refusal {
         let process = &self.all[place];
         let said = fs::read_to_string(self.directory.join(format!("{}.err", process.name))).unwrap_or_default();
         let last = said.lines().last().unwrap_or("it said nothing").to_owned();
@@ -106,13 +131,40 @@ impl Processes {
         )
     }
 
-    /// Kills the last engine; returns its name.
-    pub(super) fn kill_last(&mut self) -> String {
-        let Some(last) = self.all.last_mut() else { return String::new() };
-        let _ = last.child.kill();
-        let _ = last.child.wait();
-        last.is_over = true;
-        last.name.clone()
+    /// Kills the engine at `place`.
+    pub(super) fn kill(&mut self, place: usize) {
+        let process = &mut self.all[place];
+        let _ = process.child.kill();
+        let _ = process.child.wait();
+        process.is_over = true;
+    }
+
+    /// Starts the engine at `place` again if it was killed.
+    pub(super) fn start_again(&mut self, place: usize) -> io::Result<()> {
+        let process = &mut self.all[place];
+        if process.is_over {
+            // What a killed engine leaves is in nobody's way.
+            (process.child, process.is_over) = (process.command.spawn()?, false);
+            process.run_dir = PathBuf::new();
+        }
+        Ok(())
+    }
+
+    /// Whether the engine at `place` lives and sees all others up.
+    pub(super) fn has_joined(&mut self, place: usize) -> bool {
+        let count = self.all.len();
+        let process = &mut self.all[place];
+        !process.is_over && process.has_joined(count)
+    }
+
+    /// Number of links that can be cut.
+    pub(super) fn links(&self) -> usize {
+        self.links.len()
+    }
+
+    /// Cuts the link `at` for `span`.
+    pub(super) fn cut(&self, at: usize, span: Duration) {
+        self.links[at].cut(self.clock.since_start(self.clock.ticks()).0, span);
     }
 
     /// Shots that left the engine of this name, and shots that it decoded for others.
@@ -168,30 +220,33 @@ impl Drop for Processes {
 }
 
 impl Process {
-    fn start(args: &UpArgs, directory: &Path, number: u32, endpoints: &mut Vec<String>) -> io::Result<Process> {
-        let name = format!("host-{number}");
-        let listen = free_endpoint()?;
+    /// Starts an engine that listens at an address and connects to endpoints.
+    fn start(
+        args: &UpArgs,
+        directory: &Path,
+        number: u32,
+        (listen, connect): (&str, &[String]),
+    ) -> io::Result<Process> {
+        let (name, own) = (format!("host-{number}"), std::process::id());
         let settings = directory.join(format!("{name}.ron"));
         let text = format!(
-            "(cluster: \"up-{}\", name: {name:?}, listen: [{listen:?}], connect: {endpoints:?}, scout: false)\n",
-            std::process::id()
+            "(cluster: \"up-{own}\", name: {name:?}, listen: [\"tcp/{listen}\"], connect: {connect:?}, scout: false)\n"
         );
         fs::write(&settings, text)?;
-        endpoints.push(listen);
         let (socket, logs) = (directory.join(format!("{name}.shots")), directory.join(&name));
-        let child = Command::new(std::env::current_exe()?)
-            .args(["run", "--headless", "--json", "--profile", &args.profile, "--dem", &args.dem])
-            .args(["--streams", &args.streams.to_string(), "--input", &format!("unix:{}", socket.display())])
-            .args(["--ends-with", &std::process::id().to_string()])
-            .arg("--hosts")
-            .arg(&settings)
-            .arg("--logs")
-            .arg(&logs)
-            .stdin(Stdio::null())
-            .stdout(File::create(directory.join(format!("{name}.json")))?)
-            .stderr(File::create(directory.join(format!("{name}.err")))?)
-            .spawn()?;
-        Ok(Process { name, child, socket, run_dir: PathBuf::new(), is_over: false })
+        let words = [
+            "run --headless --json --profile".split(' ').map(str::to_owned).collect(),
+            vec![args.profile.clone(), "--dem".to_owned(), args.dem.clone()],
+            vec!["--streams".to_owned(), args.streams.to_string()],
+            vec!["--input".to_owned(), format!("unix:{}", socket.display())],
+            vec!["--ends-with".to_owned(), own.to_string()],
+            vec!["--hosts".to_owned(), settings.display().to_string()],
+            vec!["--logs".to_owned(), logs.display().to_string()],
+        ]
+        .concat();
+        let [out, err] = ["json", "err"].map(|end| directory.join(format!("{name}.{end}")));
+        let command = EngineCommand { words, out, err };
+        Ok(Process { name, child: command.spawn()?, command, socket, run_dir: PathBuf::new(), is_over: false })
     }
 
     /// Whether it sees all `count` engines up.
@@ -206,10 +261,24 @@ impl Process {
     }
 }
 
-/// An endpoint whose port was free a moment ago.
-fn free_endpoint() -> io::Result<String> {
-    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-    Ok(format!("tcp/127.0.0.1:{port}"))
+impl EngineCommand {
+    fn spawn(&self) -> io::Result<Child> {
+        Command::new(std::env::current_exe()?)
+            .args(&self.words)
+            .stdin(Stdio::null())
+            .stdout(File::create(&self.out)?)
+            .stderr(File::create(&self.err)?)
+            .spawn()
+    }
+}
+
+/// A free port of an address that is this process's by its number, so that no other process takes the port before the
+/// engine does. Systems with one loopback address use that.
+fn free_address() -> io::Result<String> {
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    let own = Ipv4Addr::new(127, 1 + high % 128, middle, low);
+    let listener = TcpListener::bind((own, 0)).or_else(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))?;
+    Ok(listener.local_addr()?.to_string())
 }
 
 #[expect(clippy::disallowed_methods, reason = "the main thread of a command; it runs no engine")]

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "harness")]
 
-use super::{List, REST, columns_shown};
+use super::{Cell, Direction, List, REST, columns_shown, compare};
 use crate::model::Model;
 use crate::theme::{Colour, Glyphs, Palette, Theme};
 use pinwheel_engine::profile::OnHangup;
@@ -31,5 +31,21 @@ fn every_column_can_be_shown_at_some_width() {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), list.columns().len(), "{list:?}");
+    }
+}
+
+/// A column may have numbers beside words and unknown values; a sort whose order contradicts itself panics.
+#[test]
+fn cells_of_all_kinds_have_one_order_and_unknown_ones_come_last() {
+    let number = |number: f64| Cell::number(format!("{number}"), number);
+    let mut cells: Vec<Cell> = [10.0, 9.0, 100.0].map(number).to_vec();
+    cells.extend(["1", "95", "a"].map(Cell::words));
+    cells.push(Cell::absent());
+    for (direction, expected) in [(Direction::Up, "9 10 100 1 95 a –"), (Direction::Down, "a 95 1 100 10 9 –")] {
+        let mut sorted = cells.clone();
+        sorted.rotate_left(3);
+        sorted.sort_by(|a, b| compare(a, b, direction));
+        let texts: Vec<&str> = sorted.iter().map(|cell| cell.text.as_str()).collect();
+        assert_eq!(texts.join(" "), expected);
     }
 }

@@ -5,6 +5,10 @@ use crate::model::derived::Quantiles;
 use crate::model::lookups::{Event, LookupResult, Point};
 use pinwheel_engine::host::check::{Row, Verdict};
 use pinwheel_engine::host::usage::CoreUse;
+use pinwheel_hosts::description::Load;
+use pinwheel_hosts::incoming::Counts;
+use pinwheel_hosts::membership::State;
+use pinwheel_hosts::status::{HostRow, Trip};
 
 /// The results of all look-ups.
 pub fn looked_up(trouble: SyntheticFaults) -> Vec<LookupResult> {
@@ -43,6 +47,7 @@ pub fn looked_up(trouble: SyntheticFaults) -> Vec<LookupResult> {
             row("throttling", "no counter", "none in the last minute", Verdict::NotVisible),
         ])),
         LookupResult::Cores(Ok(vec![core(0), core(1)])),
+        LookupResult::Hosts(Ok(hosts(trouble))),
         LookupResult::Log(Ok(vec![
             event(0, "phase", "WARMUP"),
             event(1, "phase", "LIVE"),
@@ -51,6 +56,33 @@ pub fn looked_up(trouble: SyntheticFaults) -> Vec<LookupResult> {
         ])),
         LookupResult::Chart(Ok((points(), (0, 6_000_000_000)))),
     ]
+}
+
+/// Three hosts; in trouble one is gone, and one refuses streams.
+fn hosts(trouble: SyntheticFaults) -> Vec<HostRow> {
+    let is_well = trouble != SyntheticFaults::All;
+    let host = |name: &str, state: State, why: &str, max: f64, given: &[u32]| HostRow {
+        name: name.to_owned(),
+        is_self: name == "lab1",
+        state,
+        why_not: Some(why.to_owned()).filter(|why| !why.is_empty()),
+        version: "0.2.0".to_owned(),
+        own: 4,
+        streams: 4,
+        load: Load { average: max / 2.0, max, backlog_ns: (max * 4e6) as u64 },
+        heard_ns: 120_000_000,
+        link_ns: (name != "lab1").then_some(Trip { p50: 310_000, p99: 1_900_000 }),
+        losses: u64::from(state == State::Gone),
+        given: given.to_vec(),
+        answered: 48_211 * given.len() as u64,
+        taken_back: if state == State::Gone { 17 } else { 0 },
+        sent: Counts { shots: 1_204, refused: if is_well { 0 } else { 3 }, full: 0 },
+    };
+    let lab3 = match is_well {
+        true => host("lab3", State::Up, "", 0.06, &[]),
+        false => host("lab3", State::Gone, "it is gone", 0.0, &[]),
+    };
+    vec![host("lab1", State::Up, "", 0.31, &[]), host("lab2", State::Up, "", 0.12, &[2, 5]), lab3]
 }
 
 /// A rate that falls for a second while latency and backlog rise.

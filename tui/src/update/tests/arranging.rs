@@ -242,7 +242,7 @@ fn views_that_read_files_ask_for_them_and_not_more_often_than_needed() {
 fn who_watches_the_newest_event_goes_on_to_and_who_reads_an_older_one_stays() {
     let mut bench = Bench::new();
     bench.keys(&[Key::Char('v')]);
-    let [_, _, log, _] = <[_; 4]>::try_from(looked_up(SyntheticFaults::None)).unwrap();
+    let [_, _, _, log, _] = <[_; 5]>::try_from(looked_up(SyntheticFaults::None)).unwrap();
     bench.take(Msg::LookedUp(log.clone()));
     assert_eq!(bench.model.cursor.event, 3);
     bench.keys(&[Key::Home]);

@@ -28,7 +28,7 @@ fn any_action() -> impl Strategy<Value = Msg> {
 
 fn any_key() -> impl Strategy<Value = Key> {
     prop_oneof![
-        proptest::sample::select("pqynf15sP:/SRCzmDT=ecvrt9Z[]HVWMdKJbwuIx0 ".chars().collect::<Vec<_>>())
+        proptest::sample::select("pqynf15sP:/SRCzmDT=ecvrt9NZ[]HVWMdKJbwuIx0 ".chars().collect::<Vec<_>>())
             .prop_map(Key::Char),
         any::<char>().prop_map(Key::Char),
         prop_oneof![Just('c'), Just('z'), Just('l')].prop_map(Key::Ctrl),
@@ -103,6 +103,7 @@ proptest! {
                     | Effect::Redraw
                     | Effect::LookAt(_)
                     | Effect::LookUp(_)
+                    | Effect::CommandHosts(_)
                     | Effect::DumpScreen
                     | Effect::Copy(_)
                     | Effect::Capture(_) => {}

@@ -1,4 +1,4 @@
-//! Views of one list each: streams, rings, environment, cores, log, comparison; and their texts
+//! Views of one list each: streams, rings, environment, cores, hosts, log, comparison; and their texts
 //! when the list is empty.
 
 use super::table::{self, Empty};
@@ -42,6 +42,15 @@ pub fn cores(model: &Model, pen: &mut Pen<'_>) {
     let why = model.lookups.cores.why_empty("Looking at this machine's cores.", "The system reports no online core.");
     let empty = Empty { why, fill: "pinwheel cores prints the same without a console." };
     table::view(model, List::Cores, empty, pen);
+}
+
+/// Which host is up, and who decodes for whom?
+pub fn hosts(model: &Model, pen: &mut Pen<'_>) {
+    let empty = Empty {
+        why: model.lookups.hosts.why_empty("Asking the engine about its hosts.", "The engine names no host."),
+        fill: "pinwheel run --hosts FILE shares the streams of a live source with engines of other machines.",
+    };
+    table::view(model, List::Hosts, empty, pen);
 }
 
 /// What happened in this run, and when?
