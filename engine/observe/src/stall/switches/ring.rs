@@ -70,7 +70,7 @@ const _: () = assert!(size_of::<Attributes>() == ATTR_BYTES as usize);
 /// Open counters with their ring.
 pub(crate) struct Ring {
     /// The ring is the first one's.
-    _counters: Vec<OwnedFd>,
+    counters: Vec<OwnedFd>,
     base: *mut u8,
     bytes: usize,
 }
@@ -105,7 +105,9 @@ impl Ring {
             counter(-1, core, &Attributes { sample_type: SAMPLE_TYPE | SAMPLE_RAW, ..what })
         };
         let counters = ids.iter().map(open).collect::<Option<Vec<_>>>()?;
-        let (first, others) = counters.split_first()?;
+        let ring = Ring::map(counters, pages)?;
+        let (first, others) = ring.counters.split_first()?;
+        // Their records can go there once it is mapped.
         for other in others {
             // SAFETY: two descriptors that this function owns; the kernel checks that their records
             // are alike.
@@ -114,7 +116,7 @@ impl Ring {
                 return None;
             }
         }
-        Ring::map(counters, pages)
+        Some(ring)
     }
 
     fn open(tid: i32, core: i32, pages: usize, what: u64) -> Option<Ring> {
@@ -134,8 +136,8 @@ impl Ring {
         let bytes = (1 + pages) * PAGE;
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a fresh mapping at an address of the system's choice replaces nothing.
-        let base = unsafe { mmap(null_mut(), bytes, access, MapFlags::SHARED, counters[0].as_fd(), 0) }.ok()?;
-        Some(Ring { _counters: counters, base: base.cast(), bytes })
+        let base = unsafe { mmap(null_mut(), bytes, access, MapFlags::SHARED, counters.first()?.as_fd(), 0) }.ok()?;
+        Some(Ring { counters, base: base.cast(), bytes })
     }
 
     fn control(&self, at: usize) -> &AtomicU64 {
