@@ -14,7 +14,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 /// Streams with senders at the host that decides.
 const OWN: u32 = 156;
 const HOSTS: [usize; 5] = [4, 8, 16, 32, 64];
-const ALONE: &str = "nothing-shared, simulated";
+const ALONE: &str = "nothing-shared";
 
 /// Registers the area `hosts`.
 pub fn register(suite: &mut Suite) {

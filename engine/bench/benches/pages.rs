@@ -147,10 +147,19 @@ pub fn files(lines: &str) -> [(&'static str, String); 4] {
         lines.lines().filter_map(Figure::of).partition(|figure| figure.is_of("scale"));
     [
         ("BENCHMARKS.md", page(lines, &figures)),
-        ("benchmarks-ratios.svg", ratios(&others)),
         ("benchmarks-scaling.svg", scaling(&others)),
+        // What is simulated took no time.
+        (
+            "benchmarks-ratios.svg",
+            ratios(&others.into_iter().filter(|figure| !is_simulated(figure)).collect::<Vec<_>>()),
+        ),
         ("benchmarks-scale.svg", scale_plots(&scale)),
     ]
+}
+
+/// Whether a figure is of the simulation of hosts.
+fn is_simulated(figure: &Figure<'_>) -> bool {
+    figure.name.starts_with("hosts/simulated")
 }
 
 fn page(lines: &str, figures: &[Figure<'_>]) -> String {
@@ -328,7 +337,7 @@ type Series<'a> = BTreeMap<String, BTreeMap<&'a str, BTreeMap<u64, f64>>>;
 
 fn series<'a>(figures: &'a [Figure<'_>]) -> Series<'a> {
     let mut found: Series<'a> = BTreeMap::new();
-    let is_by_size = |figure: &&Figure<'_>| figure.unit.starts_with("ns") || figure.name.starts_with("hosts/simulated");
+    let is_by_size = |figure: &&Figure<'_>| figure.unit.starts_with("ns") || is_simulated(figure);
     for figure in figures.iter().filter(is_by_size) {
         let digits = |c: char| c.is_ascii_digit();
         let mut at = 0;

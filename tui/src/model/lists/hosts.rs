@@ -87,7 +87,7 @@ fn details(model: &Model, row: usize) -> Vec<Line> {
         lines.push((what, Tone::Warn));
     }
     if host.losses > 0 {
-        lines.push((format!("It was gone {} times.", count(host.losses)), Tone::Warn));
+        lines.push((format!("Times that it was gone: {}.", count(host.losses)), Tone::Warn));
     }
     lines.push((
         format!(":hosts move STREAM {name} lets it decode a stream; pinwheel ctl --host {name} commands it."),
