@@ -150,9 +150,10 @@ mod cluster {
         }
         // A host that takes no more shots: its streams come home, and others say why.
         world.run(&format!("hosts close --to {second}")).exits(0);
-        until("a stream at home", || {
-            seen(&world, first).is_some_and(|rows| rows[1]["given"] == Value::from(Vec::<u32>::new()))
-        });
+        let is_home = |rows: &Value| rows[1]["given"] == Value::from(Vec::<u32>::new());
+        // Its refusal of shots may come before its description.
+        let is_known = |rows: &Value| rows[1]["why_not"].as_str().is_some_and(|why| why.contains("draining"));
+        until("a stream at home", || seen(&world, first).is_some_and(|rows| is_home(&rows) && is_known(&rows)));
         let said = world.run(&format!("hosts move 0 host-2 --to {first}")).exits(2).err;
         assert!(said.contains("draining"), "{said}");
     }
