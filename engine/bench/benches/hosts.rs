@@ -1,8 +1,9 @@
 //! Several hosts: time of a decision about streams among 3 and 64 hosts, and the course of many streams over 4 to 64
 //! hosts in virtual time, compared with hosts that share nothing.
 //!
-//! Each decision is timed alone, including two clock readings. The simulated course is 10,000 streams (Zipf 1.1, at most
-//! a quarter of a host each) for ten minutes, links of 20 to 500 µs, a host lost each minute, at 70 % load.
+//! Each decision is timed alone, including two clock readings. The simulated course is 10,000 streams
+//! (Zipf 1.1, at most a quarter of a host each) for ten minutes, links of 20 to 500 µs, a host lost
+//! each minute, at 70 % load.
 
 use super::measure::{CLOCK, Placement, Suite};
 use pinwheel_hosts::description::Load;

@@ -99,8 +99,8 @@ pub struct CoreNoise {
     pub longest_ns: u64,
     /// The part of `gap_ns` that something explains, 0..=1; 1 without a gap.
     pub attributed_share: f64,
-    /// Whether interrupts and softirqs were timed by the kernel's tracepoints. Otherwise their times are fitted to their
-    /// counts.
+    /// Whether interrupts and softirqs were timed by the kernel's tracepoints. Otherwise their times
+    /// are fitted to their counts.
     pub by_tracepoints: bool,
     /// What had the core, the largest share first; together they are `gap_ns`.
     pub by: Vec<Share>,

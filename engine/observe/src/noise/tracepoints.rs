@@ -37,8 +37,8 @@ enum Pair {
     Row(&'static str),
 }
 
-/// Folder and name below `events`, before `_entry` and `_exit`. The kernel permits nobody to record the end of its own work
-/// after an interrupt (`irq_work`), with which it writes these records.
+/// Folder and name below `events`, before `_entry` and `_exit`. The kernel permits nobody to record
+/// the end of its own work after an interrupt (`irq_work`), with which it writes these records.
 const PAIRS: [(&str, &str, Pair); 6] = [
     ("irq", "irq_handler", Pair::Device),
     ("irq", "softirq", Pair::Softirq),

@@ -30,6 +30,17 @@ const SHARED_SHARE: u64 = 100;
 /// Baselines that give a rate.
 const RECENT: usize = 2;
 
+/// How much of half a second a thread's core was taken from it.
+struct Taken {
+    /// Percent.
+    share: u64,
+    /// The thread.
+    index: usize,
+    took_ns: u64,
+    /// By the hypervisor; otherwise by other threads.
+    is_stolen: bool,
+}
+
 impl Watchdog {
     /// The observations of a stall of thread `index` that began at `since`, from `before` to
     /// `after`.
@@ -176,10 +187,11 @@ impl Watchdog {
             let stolen_ns = seen.steal_ns.filter(|_| thread.pinned).map_or(0, |ns| ns.min(seen.span_ns));
             let waited_ns = seen.waited_ns.unwrap_or(0);
             let took_ns = waited_ns.max(stolen_ns);
-            Some((took_ns * 100 / seen.span_ns.max(1), index, took_ns, stolen_ns > waited_ns))
+            let share = took_ns * 100 / seen.span_ns.max(1);
+            Some(Taken { share, index, took_ns, is_stolen: stolen_ns > waited_ns })
         };
-        let most = self.threads.iter().enumerate().filter_map(taken).max()?;
-        let (share, index, took_ns, is_stolen) = (most.0 >= EXPLAINS_PERCENT).then_some(most)?;
+        let most = self.threads.iter().enumerate().filter_map(taken).max_by_key(|taken| taken.share)?;
+        let Taken { share, index, took_ns, is_stolen } = Some(most).filter(|most| most.share >= EXPLAINS_PERCENT)?;
         let thread = &self.threads[index];
         let (name, core) = (&thread.name, thread.core);
         let (cause, who, sentence) = if is_stolen {
