@@ -7,6 +7,7 @@
 
 use crate::status::Status;
 use pinwheel_engine::files::shared;
+use pinwheel_engine::host::neighbours::own_uid;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -182,6 +183,14 @@ pub fn list(run_dir: &Path, owner: u32) -> Result<Status, String> {
     serde_json::from_str(&said).map_err(|error| {
         format!("the engine's reply is of another version ({error}); use the version that runs the engine")
     })
+}
+
+/// [`list`] for an engine of this user.
+///
+/// # Errors
+/// One sentence.
+pub fn list_own(run_dir: &Path) -> Result<Status, String> {
+    list(run_dir, own_uid().unwrap_or_default())
 }
 
 #[cfg(test)]

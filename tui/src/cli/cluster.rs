@@ -20,6 +20,7 @@ use clap::{Args as ClapArgs, Subcommand};
 use faults::Faults;
 use load::{Load, Takeover, Totals};
 use pinwheel_engine::clock::Clock;
+use pinwheel_hosts::local_socket;
 use pinwheel_hosts::status::Status;
 use pinwheel_report::model_file::{self, Precedence};
 use processes::Processes;
@@ -156,7 +157,7 @@ pub fn cluster(args: &ClusterArgs) -> Result<u8, Refusal> {
 
 /// The hosts as the first living engine sees them, with each one's own counters.
 fn report_of(processes: &Processes) -> Vec<HostReport> {
-    let seen: Option<Status> = processes.living().find_map(|process| hosts::list(&process.run_dir).ok());
+    let seen: Option<Status> = processes.living().find_map(|process| local_socket::list_own(&process.run_dir).ok());
     let rows = seen.map(|seen| seen.hosts).unwrap_or_default();
     let rows = rows.into_iter().map(|row| {
         let (forwarded, taken_in) = processes.counters(&row.name).unwrap_or_default();

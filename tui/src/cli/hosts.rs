@@ -9,7 +9,6 @@ use super::say::{self, Print, written};
 use clap::{Args as ClapArgs, Subcommand};
 use pinwheel_engine::engine::wire::{Outcome, Request, read_reply};
 use pinwheel_engine::engine::{Command, Done};
-use pinwheel_engine::host::neighbours::own_uid;
 use pinwheel_hosts::local_socket::{self, Wanted};
 use pinwheel_hosts::status::{HostRow, Status};
 use std::fmt::Write;
@@ -98,11 +97,6 @@ fn engine(to: Option<&str>) -> Result<(PathBuf, u32), Refusal> {
 fn ask(to: Option<&str>, wanted: &Wanted) -> Result<String, Refusal> {
     let (run_dir, owner) = engine(to)?;
     local_socket::ask(&run_dir, owner, wanted).map_err(refused)
-}
-
-/// The hosts as this user's engine in `run_dir` sees them.
-pub fn list(run_dir: &std::path::Path) -> Result<Status, String> {
-    local_socket::list(run_dir, own_uid().unwrap_or_default())
 }
 
 /// Has host `host` execute `command`, by way of the engine that `to` names.

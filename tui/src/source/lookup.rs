@@ -69,9 +69,9 @@ pub fn look_up(wanted: LookupRequest, about: &LookupContext, kept: &mut LookupSt
             LookupResult::Actions(found.map(|(_, events)| events), effects)
         }
         LookupRequest::Cores => LookupResult::Cores(cores(&mut kept.load)),
-        LookupRequest::Hosts => LookupResult::Hosts(
-            run_dir.and_then(|dir| local_socket::list(dir, own_uid().unwrap_or_default()).map(|status| status.hosts)),
-        ),
+        LookupRequest::Hosts => {
+            LookupResult::Hosts(run_dir.and_then(|dir| local_socket::list_own(dir).map(|status| status.hosts)))
+        }
         LookupRequest::Chart { from_ns, to_ns, bins } => LookupResult::Chart(run_dir.and_then(|dir| {
             let tape = kept.recording.of(dir).ok_or_else(|| "this run has no recording yet".to_owned())?;
             chart::points(tape, (from_ns, to_ns), bins)

@@ -4,9 +4,9 @@
 
 use super::UpArgs;
 use super::links::CuttableLink;
-use crate::cli::hosts;
 use crate::cli::refusal::Refusal;
 use pinwheel_engine::clock::Clock;
+use pinwheel_hosts::local_socket;
 use pinwheel_hosts::membership::State;
 use pinwheel_report::running::{self, RunningEngine};
 use rustix::process::{Pid, Signal, kill_process};
@@ -256,7 +256,7 @@ impl Process {
             let Some(run_dir) = found.and_then(|engine| engine.run_dir) else { return false };
             self.run_dir = run_dir;
         }
-        let Ok(status) = hosts::list(&self.run_dir) else { return false };
+        let Ok(status) = local_socket::list_own(&self.run_dir) else { return false };
         status.hosts.iter().filter(|row| row.state == State::Up && row.why_not.is_none()).count() == count
     }
 }
