@@ -33,13 +33,45 @@ pub const fn edge(_name: &'static str, ordering: Ordering) -> Ordering {
     ordering
 }
 
-/// The ordering of the access named `name`: `ordering`, or `Relaxed` if `WEAKEN` names it.
+/// The ordering of the access named `name`: `ordering`, or `Relaxed` if `WEAKEN` names it. Appends each edge with each
+/// model that reaches it to the file that `EDGES_REACHED` names: only those models can notice that it is weakened.
 #[cfg(loom)]
 #[must_use]
 pub fn edge(name: &'static str, ordering: Ordering) -> Ordering {
     static WEAKEN: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
+    static REACHED: std::sync::OnceLock<Option<reached::Reached>> = std::sync::OnceLock::new();
+    if let Some(reached) = REACHED.get_or_init(reached::Reached::from_env) {
+        reached.note(name);
+    }
     let weak = WEAKEN.get_or_init(|| std::env::var("WEAKEN").ok());
     if weak.as_deref() == Some(name) { Ordering::Relaxed } else { ordering }
+}
+
+#[cfg(loom)]
+mod reached {
+    use std::collections::HashSet;
+    use std::fs::File;
+    use std::io::Write;
+    use std::sync::Mutex;
+
+    /// The edges that each model reaches. A model has the thread of its test, whose name is the test's.
+    pub(super) struct Reached(Mutex<(File, HashSet<(&'static str, String)>)>);
+
+    impl Reached {
+        pub(super) fn from_env() -> Option<Reached> {
+            let path = std::env::var_os("EDGES_REACHED")?;
+            let file = File::options().append(true).create(true).open(path).expect("EDGES_REACHED names a file");
+            Some(Reached(Mutex::new((file, HashSet::new()))))
+        }
+
+        pub(super) fn note(&self, edge: &'static str) {
+            let model = std::thread::current().name().unwrap_or("?").to_owned();
+            let mut reached = self.0.lock().expect("no thread panics with it");
+            if reached.1.insert((edge, model.clone())) {
+                writeln!(reached.0, "{edge} {model}").expect("a line of EDGES_REACHED");
+            }
+        }
+    }
 }
 
 /// The fence named `name`: always there, except that a loom run may take one away by name.
