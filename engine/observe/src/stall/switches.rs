@@ -258,6 +258,14 @@ impl RecordedThread {
     }
 }
 
+/// The record from which on a span is judged: the last before it with which the thread got its core. Thousands of older
+/// ones would say nothing of the span.
+fn first_of(tid: u32, records: &VecDeque<Record>, from_ns: u64) -> usize {
+    let is_before = |record: &Record| matches!(*record, Record::Switch { at_ns, .. } if at_ns <= from_ns);
+    let has_got = |record: &Record| matches!(*record, Record::Switch { task, is_out: false, .. } if task.1 == tid);
+    (0..records.partition_point(is_before)).rev().find(|at| has_got(&records[*at])).unwrap_or(0)
+}
+
 /// Sums up the records of a core or a thread between the two moments.
 fn judged(tid: u32, scope: Scope, records: &VecDeque<Record>, from_ns: u64, to_ns: u64) -> Switched {
     let mut found = Switched { is_of_core: scope == Scope::Core, ..Switched::default() };
@@ -282,7 +290,7 @@ fn judged(tid: u32, scope: Scope, records: &VecDeque<Record>, from_ns: u64, to_n
             found.taken += 1;
         }
     };
-    for record in records {
+    for record in records.range(first_of(tid, records, from_ns)..) {
         let Record::Switch { at_ns, task, is_out, is_taken, next } = *record else { continue };
         if at_ns > to_ns {
             break;
