@@ -2,8 +2,8 @@
 //! matches the bundled code of distance 3.
 //!
 //! Once all roles share one hot thread and the client spins on the other core; once the engine has
-//! the plan of a machine with two cores, where the decode worker has the client's core, and the
-//! client yields while it waits. A shot is one `enqueue_syndromes` that fills the volume, whose reply comes after the decode, and
+//! the plan that it makes itself, and the client yields on the core of cold threads while it waits.
+//! A shot is one `enqueue_syndromes` that fills the volume, whose reply comes after the decode, and
 //! one `get_corrections`. Compared with an echo of the same datagrams by a dedicated thread, also
 //! busy-polled.
 
@@ -14,7 +14,7 @@ use pinwheel_engine::board::snapshot::SourceState;
 use pinwheel_engine::code::{Model, Sampler, bundled_named};
 use pinwheel_engine::engine::{Config, Engine, Input, LivePlace};
 use pinwheel_engine::feed::cudaq::frame::{self, Call, SLOT_BYTES};
-use pinwheel_engine::profile::{Decoders, Device, Latency, Profile, Silos, ThreadSpec, Threads};
+use pinwheel_engine::profile::{Decoders, Device, Latency, Profile, Silos, Source, ThreadSpec, Threads};
 use pinwheel_engine::roles::RoleKind;
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -114,6 +114,12 @@ fn called(shots: u64, threads: Threads, wait: Wait) -> Vec<f64> {
     let (mut profile, _) = Profile::load("lab", None).unwrap();
     (profile.silos, profile.input.streams, profile.threads) = (Silos::Count(1), 1, threads);
     (profile.decoders, profile.device) = (Decoders::Count(1), Device::Sim { latency: Latency::None });
+    profile.input.source = Source::Cudaq {
+        address: "127.0.0.1:0".to_owned(),
+        allow: Vec::new(),
+        config: "surface_d3".to_owned(),
+        slot_size: SLOT_BYTES,
+    };
     let place = LivePlace::parse("cudaq:127.0.0.1:0").unwrap();
     let engine = Engine::start(Config {
         profile_name: "lab".to_owned(),

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::{Plan, PlanError, PlannedRole, PlannedThread, RoleKind};
 use crate::host::{CoreFacts, HostFacts, Quota};
-use crate::profile::{Decoders, Profile, Silos, SpinPolicy, ThreadSpec, Threads};
+use crate::profile::{Decoders, Profile, Silos, Source, SpinPolicy, ThreadSpec, Threads};
 
 use RoleKind::{Decode, Device, Dispatch, Feed, Harvest, Poll};
 
@@ -161,6 +161,23 @@ fn two_cores_give_the_ring_the_higher_and_decode_shares_the_lower() {
     let plan = Plan::auto(&profile(2), &plain([0, 1]));
     let ring = "hot-0 1!: feed0 dispatch0 device0 poll0 graph0 harvest0 feed1 dispatch1 device1 poll1 graph1 harvest1";
     assert_eq!(lines(&plan), [ring, "decode-0 0: decode0 decode1"]);
+}
+
+#[test]
+fn calls_of_cuda_q_leave_the_lower_of_two_cores_to_the_client() {
+    let mut profile = profile(1);
+    profile.input.source = Source::Cudaq {
+        address: "127.0.0.1:0".to_owned(),
+        allow: Vec::new(),
+        config: "surface_d3".to_owned(),
+        slot_size: 256,
+    };
+    let plan = Plan::auto(&profile, &plain([0, 1]));
+    assert_eq!(lines(&plan), ["hot-0 1!: feed0 dispatch0 device0 poll0 graph0 decode0 harvest0"]);
+    assert_eq!((&plan.cold_cores[..], &plan.notes[0][..]), (&[0][..], "core 0 left to the client, which waits for each reply"));
+    assert_eq!(Plan::auto(&profile, &plain(0..3)).threads.len(), 2);
+    profile.threads = Threads::Balanced;
+    assert_eq!(Plan::auto(&profile, &plain([0, 1])).threads.len(), 2);
 }
 
 #[test]
