@@ -9,6 +9,7 @@
 mod faults;
 mod links;
 mod load;
+mod moves;
 mod processes;
 
 use super::hosts;
@@ -18,7 +19,7 @@ use super::signals::Signals;
 use super::values::duration;
 use clap::{Args as ClapArgs, Subcommand};
 use faults::Faults;
-use load::{Load, Takeover, Totals};
+use load::{Load, Pauses, Spread, Totals};
 use pinwheel_engine::clock::Clock;
 use pinwheel_hosts::local_socket;
 use pinwheel_hosts::status::Status;
@@ -114,7 +115,9 @@ struct Report {
     kills: u64,
     cuts: u64,
     /// From a kill to the first answer to a sender of the killed engine; `null`: nothing was killed.
-    takeover_ns: Option<Takeover>,
+    takeover_ns: Option<Spread>,
+    /// `null`: nothing was moved, or kills or cuts were asked for, whose waits these would be.
+    move_pause_ns: Option<Pauses>,
     hosts: Vec<HostReport>,
 }
 
@@ -144,7 +147,9 @@ pub fn cluster(args: &ClusterArgs) -> Result<u8, Refusal> {
     faults.finish(&mut processes, &mut load)?;
     let Faults { moves, kills, cuts, .. } = faults;
     let (totals, takeover_ns) = (load.totals(), load.takeover());
-    let report = Report { totals, moves, kills, cuts, takeover_ns, hosts: report_of(&processes) };
+    let is_undisturbed = kills == 0 && cuts == 0;
+    let move_pause_ns = load.pauses().filter(|_| is_undisturbed);
+    let report = Report { totals, moves, kills, cuts, takeover_ns, move_pause_ns, hosts: report_of(&processes) };
     let are_ended = processes.end(END_LIMIT);
     let is_sound = report.totals.is_sound() && are_ended;
     if is_sound {
@@ -182,11 +187,16 @@ fn text(report: &Report) -> String {
          order, {wrong} wrong, {errors} with an error; {sent_again} sent again to another engine; {} moves, {} kills, {} cuts\n",
         report.moves, report.kills, report.cuts
     );
-    if let Some(Takeover { p50, p99, max }) = report.takeover_ns {
+    let mut line = |what: &str, Spread { p50, p99, max }: Spread| {
         let [p50, p99, max] = [p50, p99, max].map(|ns| ns as f64 / 1e6);
-        text.push_str(&format!(
-            "from a kill to the next answer: p50 {p50:.1} ms, p99 {p99:.1} ms, at most {max:.1} ms\n"
-        ));
+        text.push_str(&format!("{what}: p50 {p50:.1} ms, p99 {p99:.1} ms, at most {max:.1} ms\n"));
+    };
+    if let Some(takeover) = report.takeover_ns {
+        line("from a kill to the next answer", takeover);
+    }
+    if let Some(Pauses { moved, stayed }) = report.move_pause_ns {
+        line("longest wait for an answer around a move, the stream that moves", moved);
+        line("the same of a stream that stays", stayed);
     }
     for host in &report.hosts {
         let link = host.link_ns.map_or_else(String::new, |trip| {

@@ -84,8 +84,9 @@ impl Faults {
         }
         if let Some(at) = self.next_move.filter(|at| now >= *at) {
             self.next_move = Some(at + self.move_every);
-            self.moves += u64::from(load.move_a_stream(processes));
+            load.move_a_stream(processes);
         }
+        self.moves += load.moves_made();
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 //! and sends again what was not answered: an answer that came is not asked for twice.
 
 use super::UpArgs;
+use super::moves::Moves;
 use super::processes::Processes;
 use crate::cli::refusal::Refusal;
 use pinwheel_engine::clock::Clock;
@@ -14,9 +15,7 @@ use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::engine::LivePlace;
 use pinwheel_engine::feed::client::{Client, Received, connect};
 use pinwheel_engine::feed::packet::Status;
-use pinwheel_engine::host::neighbours::own_uid;
 use pinwheel_engine::units::Ticks;
-use pinwheel_hosts::local_socket::{self, Wanted};
 use serde::Serialize;
 use std::io;
 use std::time::Duration;
@@ -25,6 +24,8 @@ use std::time::Duration;
 const IN_FLIGHT: u64 = 8;
 /// Different shots that are sent.
 const SHOTS: usize = 512;
+/// A move's pause is its stream's longest wait for an answer within this time from the command.
+const MOVE_WINDOW: Duration = Duration::from_millis(100);
 /// Longest wait for an engine's welcome.
 const GREETING: Duration = Duration::from_secs(20);
 
@@ -53,12 +54,42 @@ impl Totals {
     }
 }
 
-/// Times from a kill to the next answer, nanoseconds.
+/// Quantiles of measured times, nanoseconds.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Takeover {
+pub(super) struct Spread {
     pub(super) p50: u64,
     pub(super) p99: u64,
     pub(super) max: u64,
+}
+
+impl Spread {
+    /// `None`: nothing was measured.
+    fn of(times: &mut [Duration]) -> Option<Spread> {
+        times.sort_unstable();
+        let at = |share: f64| {
+            let place = ((times.len() as f64 * share) as usize).min(times.len().checked_sub(1)?);
+            Some(times[place].as_nanos() as u64)
+        };
+        Some(Spread { p50: at(0.5)?, p99: at(0.99)?, max: at(1.0)? })
+    }
+}
+
+/// Longest waits of senders for their next answer, the time between two shots taken off, around commands that move
+/// a stream.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Pauses {
+    /// Of the stream that moves.
+    pub(super) moved: Spread,
+    /// Of another stream in the same time, which stays.
+    pub(super) stayed: Spread,
+}
+
+/// A sender's longest wait for an answer until a moment.
+#[derive(Clone, Copy)]
+struct Wait {
+    until: Duration,
+    longest: Duration,
+    is_moved: bool,
 }
 
 struct Sender {
@@ -69,6 +100,9 @@ struct Sender {
     goes_home: bool,
     /// When its engine was killed, if no answer came since.
     killed: Option<Duration>,
+    /// When its last answer came.
+    last: Duration,
+    wait: Option<Wait>,
     /// Shots submitted, sent to the present engine, and answered: numbers from 0.
     submitted: u64,
     sent: u64,
@@ -85,10 +119,12 @@ pub(super) struct Load {
     rate_hz: f64,
     engines: usize,
     totals: Totals,
-    /// Moves asked for.
-    moves: u64,
-    /// See [`Takeover`].
+    moves: Moves,
+    /// From a kill to the next answer.
     takeovers: Vec<Duration>,
+    /// See [`Pauses`].
+    moved: Vec<Duration>,
+    stayed: Vec<Duration>,
 }
 
 impl Load {
@@ -108,6 +144,9 @@ impl Load {
             records.push(bytes.take(model.detectors.div_ceil(8) as usize).collect());
             predictions.push(predicted[0]);
         }
+        let moves = Moves::new().map_err(|error| {
+            Refusal::unusable("cluster up", error.to_string(), "a thread", "raise the process limit (ulimit -u)")
+        })?;
         let mut load = Load {
             senders: Vec::new(),
             records,
@@ -117,8 +156,10 @@ impl Load {
             rate_hz: args.rate / f64::from(args.streams),
             engines: args.count as usize,
             totals: Totals::default(),
-            moves: 0,
+            moves,
             takeovers: Vec::new(),
+            moved: Vec::new(),
+            stayed: Vec::new(),
         };
         for stream in 0..args.streams {
             let at = processes.living_from(stream as usize).unwrap_or(0);
@@ -128,6 +169,8 @@ impl Load {
                 at,
                 goes_home: false,
                 killed: None,
+                last: Duration::ZERO,
+                wait: None,
                 submitted: 0,
                 sent: 0,
                 answered: 0,
@@ -214,11 +257,8 @@ impl Load {
             };
             // An engine that was just killed refuses the socket.
             while sender.client.receive(&mut take).is_ok_and(|count| count > 0) {}
-            if sender.answered > before
-                && let Some(killed) = sender.killed.take()
-            {
-                let now = self.elapsed();
-                self.takeovers.push(now - killed);
+            if sender.answered > before {
+                self.note_answer(stream);
             }
         }
         Ok(())
@@ -263,26 +303,50 @@ impl Load {
         Ok(())
     }
 
-    /// Times from kills to the next answers; `None`: nothing was killed.
-    pub(super) fn takeover(&mut self) -> Option<Takeover> {
-        self.takeovers.sort_unstable();
-        let at = |share: f64| {
-            let place = ((self.takeovers.len() as f64 * share) as usize).min(self.takeovers.len().checked_sub(1)?);
-            Some(self.takeovers[place].as_nanos() as u64)
-        };
-        Some(Takeover { p50: at(0.5)?, p99: at(0.99)?, max: at(1.0)? })
+    /// An answer to `stream` came.
+    fn note_answer(&mut self, stream: usize) {
+        let (now, interval) = (self.elapsed(), Duration::from_secs_f64(1.0 / self.rate_hz));
+        let sender = &mut self.senders[stream];
+        if let Some(killed) = sender.killed.take() {
+            self.takeovers.push(now - killed);
+        }
+        let waited = (now - sender.last).saturating_sub(interval);
+        sender.last = now;
+        let Some(wait) = &mut sender.wait else { return };
+        wait.longest = wait.longest.max(waited);
+        if now >= wait.until {
+            let waits = if wait.is_moved { &mut self.moved } else { &mut self.stayed };
+            waits.push(wait.longest);
+            sender.wait = None;
+        }
     }
 
-    /// Has the next host decode the next stream; returns whether it could.
-    pub(super) fn move_a_stream(&mut self, processes: &Processes) -> bool {
-        let streams = self.senders.len() as u64;
-        let (stream, round) = (self.moves % streams, self.moves / streams);
-        self.moves += 1;
-        let names: Vec<&str> = processes.living().map(|process| process.name.as_str()).collect();
-        let host = names[((stream + round) % names.len() as u64) as usize].to_owned();
-        let own = processes.at(self.senders[stream as usize].at);
-        let wanted = Wanted::Move { stream: stream as u32, host: Some(host) };
-        local_socket::ask(&own.run_dir, own_uid().unwrap_or_default(), &wanted).is_ok()
+    /// Times from kills to the next answers; `None`: nothing was killed.
+    pub(super) fn takeover(&mut self) -> Option<Spread> {
+        Spread::of(&mut self.takeovers)
+    }
+
+    /// What moves cost; `None`: none was made.
+    pub(super) fn pauses(&mut self) -> Option<Pauses> {
+        Some(Pauses { moved: Spread::of(&mut self.moved)?, stayed: Spread::of(&mut self.stayed)? })
+    }
+
+    /// Has the next host decode the next stream.
+    pub(super) fn move_a_stream(&mut self, processes: &Processes) {
+        let (until, streams) = (self.elapsed() + MOVE_WINDOW, self.senders.len());
+        let moved = self.moves.ask(processes, streams, |stream| self.senders[stream].at);
+        let stayed = (moved + streams / 2) % streams;
+        for (stream, is_moved) in [(moved, true), (stayed, false)] {
+            // The next command may come before the window of the last one ends.
+            if self.senders[stream].wait.is_none() {
+                self.senders[stream].wait = Some(Wait { until, longest: Duration::ZERO, is_moved });
+            }
+        }
+    }
+
+    /// Moves made since the last call.
+    pub(super) fn moves_made(&self) -> u64 {
+        self.moves.made()
     }
 
     /// Sends nothing new and waits for the last answers.
