@@ -304,6 +304,45 @@ class Engine:
         name = None if file is None else os.fspath(file)
         return self._execute({"model": {"file": name, "stream": stream}}, why=why)
 
+    def shadow(
+        self, decoder: str, *, one_in: int = 100, model: str | os.PathLike[str] | None = None, why: str = ""
+    ) -> dict[str, Any]:
+        """Gives one shot in `one_in` to a second decoder too, off the path. `model`: by its own error model."""
+        name = None if model is None else os.fspath(model)
+        return self._execute({"shadow": {"decoder": decoder, "one_in": one_in, "model": name}}, why=why)
+
+    def shadow_off(self, *, why: str = "") -> dict[str, Any]:
+        """Gives shots to no second decoder."""
+        return self._execute("shadow_off", why=why)
+
+    def input(
+        self,
+        source: str | os.PathLike[str],
+        *,
+        dem: str | os.PathLike[str] | None = None,
+        observables: str | os.PathLike[str] | None = None,
+        format: Literal["b8", "01", "dets"] | None = None,
+        why: str = "",
+    ) -> dict[str, Any]:
+        """Takes shots from elsewhere: "sampler", a file, udp:ADDRESS:PORT, unix:PATH or shm:NAME.
+
+        The engine drains, and its process starts again on that input, with a run of its own. An engine of this process
+        cannot: RuntimeError.
+        """
+        if self._owns:
+            raise RuntimeError("found an engine of this process, expected one that can start again; close it and start another")
+        files = {"dem": dem, "observables": observables}
+        named = {name: None if file is None else os.fspath(file) for name, file in files.items()}
+        return self._execute({"input": {"from": os.fspath(source), **named, "format": format}}, why=why)
+
+    def drill(self, name: str, *, for_ms: int | None = None, why: str = "") -> dict[str, Any]:
+        """Provokes a stall, to check its verdict; only where hot threads spin as Lab or Shared.
+
+        name: "long-handler", "sleep", "page-faults", "role-panic" (ends the run), "device-hang", "slow-harvest" or
+        "claims-work". for_ms: None is the drill's own duration.
+        """
+        return self._execute({"drill": {"name": name, "for_ms": for_ms}}, why=why)
+
     def silo(self, command: Literal["drain", "kill", "rejoin"], silo: int, *, why: str = "") -> dict[str, Any]:
         """Drains, kills or restarts a silo."""
         return self._execute({"silo": {"silo": silo, "command": command}}, why=why)
@@ -315,6 +354,10 @@ class Engine:
     def ack(self, number: int = 0, *, why: str = "") -> dict[str, Any]:
         """Acknowledges an alarm; 0: all active ones."""
         return self._execute({"acknowledge": {"number": number}}, why=why)
+
+    def snooze(self, number: int = 0, *, for_s: int, why: str = "") -> dict[str, Any]:
+        """Silences an alarm for a while; 0: all active ones."""
+        return self._execute({"snooze": {"number": number, "for_s": for_s}}, why=why)
 
     def note(self, text: str) -> dict[str, Any]:
         """Writes a note into the run's events."""

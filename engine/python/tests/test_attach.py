@@ -107,6 +107,29 @@ def test_shots_go_to_an_engine_of_the_program(place):
 
 
 @pytest.mark.skipif(not BINARY, reason="the program is not built: PINWHEEL_BINARY names none")
+def test_an_engine_of_the_program_starts_again_on_another_input():
+    process, engine = started("--input", "shm:before")
+    try:
+        before = engine.run_dir
+        assert engine.input("shm:after", why="a second client")
+        for _ in range(600):
+            try:
+                engine = pinwheel.attach(process.pid)
+                if engine.run_dir != before and engine.shot_bits == 24:
+                    break
+            except ConnectionError:
+                pass
+            time.sleep(0.05)
+        dem, packed, _ = memory(3, 0.005, 100)
+        expected = pinwheel.Matching.from_dem(dem).decode_batch(packed, bit_packed_shots=True)
+        assert (engine.decode(packed, bit_packed_shots=True) == expected).all()
+        engine.stop()
+        process.wait(30)
+    finally:
+        process.kill()
+
+
+@pytest.mark.skipif(not BINARY, reason="the program is not built: PINWHEEL_BINARY names none")
 def test_a_call_that_waits_for_a_killed_engine_raises_a_sentence():
     process, engine = started("--input", "shm:killed")
     try:

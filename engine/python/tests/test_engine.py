@@ -54,6 +54,19 @@ def test_answers_are_those_of_matching_in_the_order_of_the_shots(engine):
     assert engine.decode(plain[:0]).shape == (0, 1)
 
 
+def test_a_shadow_a_drill_and_a_snooze_are_commands_and_an_input_is_refused(engine):
+    assert "union-find" in json.dumps(engine.shadow("union-find", one_in=2, why="to compare"))
+    engine.decode(shots(100), bit_packed_shots=True)
+    assert engine.board()["board"]["shadow"]["one_in"] == 2
+    assert engine.shadow_off()
+    assert engine.snooze(for_s=1)
+    assert engine.drill("sleep", for_ms=1)
+    with pytest.raises(RuntimeError, match="no-such"):
+        engine.drill("no-such")
+    with pytest.raises(RuntimeError, match="found an engine of this process"):
+        engine.input("sampler")
+
+
 def test_answers_with_their_status_and_latency_are_a_structured_array(engine):
     answers = engine.decode(shots(100), bit_packed_shots=True, return_answers=True, stream=2)
     assert answers.dtype.names == ("stream", "sequence", "status", "latency_ns", "predictions")
