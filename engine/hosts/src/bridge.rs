@@ -285,13 +285,22 @@ impl Worker {
     /// Moves shots and answers between the engine and the link; returns whether there were any.
     fn pass_shots(&mut self, now_ns: u64) -> bool {
         let mut is_busy = self.take_leaving();
-        if self.outgoing.has_waiting() {
+        while let Some(answer) = self.answers.pop_front() {
+            if self.bridge.answered.push(answer).is_err() {
+                self.answers.push_front(answer);
+                break;
+            }
+        }
+        // The engine may answer a shot that comes back before an answer that still waits here.
+        if self.outgoing.has_waiting() && self.answers.is_empty() {
             let to_engine = &mut self.to_engine;
             self.outgoing.put_back(|head, detectors, observables| {
                 let is_put = to_engine.as_mut().is_some_and(|lane| lane.put(head, detectors, observables));
                 is_busy |= is_put;
                 is_put
             });
+        }
+        if self.outgoing.has_waiting() {
             is_busy |= self.send_messages();
         }
         self.observables.fill(0);
@@ -316,12 +325,6 @@ impl Worker {
             is_busy = true;
             if let Some((reply, answers)) = self.incoming.answered(tag_of(answer.reply_to), &answer) {
                 reply.send(&message::encode_answers(self.bridge.observable_words, &answers));
-            }
-        }
-        while let Some(answer) = self.answers.pop_front() {
-            if self.bridge.answered.push(answer).is_err() {
-                self.answers.push_front(answer);
-                break;
             }
         }
         if is_busy {

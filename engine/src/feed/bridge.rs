@@ -21,7 +21,8 @@
 //!
 //! # Why a stream's answers stay in order
 //! - Away, then here: while a shot of the stream is away, the intake sends further ones after it, even
-//!   if the route says otherwise. A shot that comes back precedes them.
+//!   if the route says otherwise. A shot that comes back precedes them, and follows the answers that the
+//!   bridge passed on before it ([`BridgeEnd::take_in`]).
 //! - Here, then away: the record of a shot that leaves counts the shots of its stream that went direct
 //!   before it. The bridge passes it on when that many, and all that it has put back, are answered
 //!   ([`Routes::answered_here`]).
@@ -92,7 +93,7 @@ pub struct Bridge {
     /// Answers to other hosts' shots, with the tag of each in [`Answer::reply_to`].
     pub answers: Consumer<Answer>,
     /// Answers of other hosts to shots that left, with [`Head::reply_to`] of each. In a stream, in the order
-    /// of its shots.
+    /// of its shots; put in before a later shot of the stream comes back.
     pub answered: Producer<Answer>,
     /// Which streams leave.
     pub routes: Arc<Routes>,
@@ -212,6 +213,12 @@ impl BridgeEnd {
         if self.others >= self.answers.room() {
             return None;
         }
+        // Earlier answers first: decoded here, the shot could be answered before they leave. What was passed on before
+        // this shot was put in is visible once the shot is (R1 of the lane).
+        self.taken_in.peek()?;
+        if self.answered.depth() > 0 {
+            return None;
+        }
         let head = self.taken_in.take(detectors, observables)?;
         debug_assert_eq!(head.piece, Piece::Whole);
         let whose = Recipient::of(head.reply_to);
@@ -250,5 +257,56 @@ impl BridgeEnd {
     pub(super) fn answer(&mut self, answer: &Answer) {
         self.others = self.others.saturating_sub(1);
         assert!(self.answers.push(*answer).is_ok(), "a shot is taken in only if its answer has room");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::bridge;
+    use crate::code::bundled_named;
+    use crate::feed::lane::{Head, Piece};
+    use crate::pipe::{Answer, AnsweredBy};
+    use crate::units::Ticks;
+    use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
+    use pinwheel_edge::slot::table::ReplyTo;
+
+    #[test]
+    fn a_shot_that_comes_back_is_decoded_after_the_answers_that_were_passed_on_before_it() {
+        let model = bundled_named("surface_d3").unwrap();
+        let (mut end, mut bridge) = bridge(&model, 1);
+        let (mut detectors, mut observables) = (vec![0; bridge.detector_words], vec![0; bridge.observable_words]);
+        let head = |number| Head {
+            stream: 0,
+            epoch: 0,
+            sequence: 0,
+            reply_to: ReplyTo { peer: 1, sequence: number },
+            arrived: Ticks(0),
+            truth_known: false,
+            piece: Piece::Whole,
+            refused: None,
+        };
+        bridge.routes.send_away(0);
+        for number in 0..2 {
+            assert!(end.leaves(0));
+            end.send(&head(number), &detectors, &observables);
+        }
+        let first = bridge.shots.take(&mut detectors, &mut observables).unwrap();
+        let second = bridge.shots.take(&mut detectors, &mut observables).unwrap();
+        let answer = Answer {
+            stream: 0,
+            sequence: 0,
+            reply_to: first.reply_to,
+            error: None,
+            by: AnsweredBy::default(),
+            abstained: false,
+            latency_ns: 1,
+            observables: [0; OBSERVABLE_WORDS_MAX],
+        };
+        bridge.answered.push(answer).unwrap();
+        assert!(bridge.taken_in.as_mut().unwrap().put(&second, &detectors, &observables));
+        assert!(end.take_in(&mut detectors, &mut observables).is_none());
+        assert_eq!(end.next_answered().unwrap().reply_to.sequence, 0);
+        assert_eq!(end.take_in(&mut detectors, &mut observables).unwrap().0.reply_to.sequence, 1);
     }
 }

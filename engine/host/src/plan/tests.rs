@@ -174,7 +174,10 @@ fn calls_of_cuda_q_leave_the_lower_of_two_cores_to_the_client() {
     };
     let plan = Plan::auto(&profile, &plain([0, 1]));
     assert_eq!(lines(&plan), ["hot-0 1!: feed0 dispatch0 device0 poll0 graph0 decode0 harvest0"]);
-    assert_eq!((&plan.cold_cores[..], &plan.notes[0][..]), (&[0][..], "core 0 left to the client, which waits for each reply"));
+    assert_eq!(
+        (&plan.cold_cores[..], &plan.notes[0][..]),
+        (&[0][..], "core 0 left to the client, which waits for each reply")
+    );
     assert_eq!(Plan::auto(&profile, &plain(0..3)).threads.len(), 2);
     profile.threads = Threads::Balanced;
     assert_eq!(Plan::auto(&profile, &plain([0, 1])).threads.len(), 2);
