@@ -39,7 +39,7 @@ pub enum Refused {
 }
 
 /// What a host has sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Counts {
     /// Shots taken.
     pub shots: u64,
@@ -49,7 +49,7 @@ pub struct Counts {
     pub full: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Owner {
     incarnation: u64,
     /// For each stream: epoch, next number, and when its last shot came.
@@ -59,6 +59,7 @@ struct Owner {
 }
 
 /// A message whose answers are not complete.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Open<R> {
     reply: R,
     from: String,
@@ -67,6 +68,7 @@ struct Open<R> {
 }
 
 /// Shots of all owners. `R` answers a message.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Incoming<R> {
     widths: Widths,
     streams: u32,
@@ -88,8 +90,8 @@ impl<R> Incoming<R> {
             streams,
             owners: BTreeMap::new(),
             open: Vec::new(),
-            tags: (0..UNDER_WAY_MAX).map(|_| None).collect(),
-            free_tags: (0..UNDER_WAY_MAX as u32).rev().collect(),
+            tags: Vec::new(),
+            free_tags: Vec::new(),
             queue: VecDeque::new(),
             takes_more: true,
         }
@@ -198,6 +200,10 @@ impl<R> Incoming<R> {
     /// Hands shots to `put` with a tag for each, until it refuses one or enough are in the engine.
     pub fn put(&mut self, mut put: impl FnMut(u64, &Shot) -> bool) {
         while let Some((number, place, shot)) = self.queue.front() {
+            if self.free_tags.is_empty() && self.tags.len() < UNDER_WAY_MAX {
+                self.free_tags.push(self.tags.len() as u32);
+                self.tags.push(None);
+            }
             let Some(tag) = self.free_tags.last().copied() else { return };
             if !put(u64::from(tag), shot) {
                 return;

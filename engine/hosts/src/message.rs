@@ -19,7 +19,7 @@ const ANSWERS: [u8; 4] = [b'P', b'W', b'H', 2];
 const HEADER_BYTES: usize = 16;
 
 /// A shot's name between hosts: stream, epoch of the loan, and its number in that epoch, from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name {
     /// Stream.
     pub stream: u32,
@@ -30,7 +30,7 @@ pub struct Name {
 }
 
 /// A shot.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shot {
     /// Its name.
     pub name: Name,
@@ -41,7 +41,7 @@ pub struct Shot {
 }
 
 /// An answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Answered {
     /// The shot.
     pub name: Name,
@@ -56,7 +56,7 @@ pub struct Answered {
 }
 
 /// Widths of all shots of an engine, in words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Widths {
     /// Detectors, with soft bytes.
     pub detectors: usize,

@@ -25,20 +25,20 @@ pub const UNDER_WAY_MAX: usize = 512;
 const WAITING_MAX: usize = 4_096;
 
 /// A shot with its recipient.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Away {
     head: Head,
     detectors: Vec<u64>,
     observables: Vec<u64>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Sent {
     away: Away,
     answer: Option<Answered>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Stream {
     /// The host that decodes it; `None`: this one.
     at: Option<String>,
@@ -53,7 +53,7 @@ struct Stream {
 }
 
 /// All streams of this engine's senders.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Outgoing {
     streams: Vec<Stream>,
     widths: Widths,

@@ -28,7 +28,7 @@ pub fn crossing_shots(silos: usize) -> usize {
 }
 
 /// Header of a shot in a lane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Head {
     /// Stream of the shot.
     pub stream: u32,
@@ -49,7 +49,7 @@ pub struct Head {
 }
 
 /// The part of a shot that a record holds. The record repeats the words sent earlier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Piece {
     /// The complete shot.
     Whole,

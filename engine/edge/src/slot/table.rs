@@ -59,7 +59,7 @@ pub struct ShotHeader {
 
 /// Where a shot came from, in the words of whoever fed it. Nothing between feed and harvest looks
 /// at it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ReplyTo {
     /// Who gets the answer.
     pub peer: u64,

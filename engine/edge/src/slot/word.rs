@@ -22,7 +22,7 @@ const _: () = assert!(READY_PREFIX != ERROR_PREFIX >> 8 && READY_PREFIX != IN_FL
 
 /// Why a shot was answered with an error. The numbers are stable: they stand in answer files and
 /// reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u16)]
 pub enum ErrorCode {
     /// The device refused the launch; the graph did not run.
