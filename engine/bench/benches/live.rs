@@ -4,7 +4,7 @@
 //! The silo runs on one hot thread, the client on the other core. Shared memory is compared with
 //! bare round trips of two lines between the same cores at the same pace, and with four times the
 //! median round trip; UDP with an echo of the same datagrams by a dedicated thread, also
-//! busy-polled.
+//! busy-polled. The path of a host without another one is beside the same path of an engine alone.
 
 use super::hops::{EVERY, bare, quantiles};
 use super::measure::{CLOCK, CORES, Placement, Suite, pin_to, ping_pong};
@@ -14,6 +14,7 @@ use pinwheel_edge::ring::broadcast;
 use pinwheel_edge::spin::{Phase, SpinPolicy};
 use pinwheel_engine::code::bundled_named;
 use pinwheel_engine::feed::address::SourceAddress;
+use pinwheel_engine::feed::bridge::{BridgeEnd, bridge};
 use pinwheel_engine::feed::client::connect;
 use pinwheel_engine::feed::link::{Link, LinkParts};
 use pinwheel_engine::feed::packet::{Encoding, HEADER_BYTES, Part, Position};
@@ -27,18 +28,22 @@ const SHOTS: u64 = 20_000;
 /// Shots in transit at once in the throughput measurement.
 const WINDOW: u64 = 32;
 const WORKERS: u32 = 8;
-/// A shot of the bundled code of distance 5.
+const MODEL: &str = "surface_d5";
+/// A shot of it.
 const SHOT: [u8; 15] = [0; 15];
 const PARTS: [&str; 4] = ["p50", "p99", "p99.9", "ns/shot"];
 
 /// Registers the area `live`.
 pub fn register(suite: &mut Suite) {
     let shots = suite.effort.scale(SHOTS);
-    let shm = move || through(&SourceAddress::parse(&format!("shm:bench-{}", std::process::id())).unwrap(), shots);
+    let place = || SourceAddress::parse(&format!("shm:bench-{}", std::process::id())).unwrap();
+    let shm = move || through(&place(), false, shots);
     let shm = suite.case("shared memory", &PARTS, (Placement::CrossCore, 7), shm);
     let lines = suite.case("bare round trips", &PARTS[..3], (Placement::CrossCore, 7), move || bare(shots));
     let trips = suite.case("bare round trip", &["x4"], (Placement::CrossCore, 7), || vec![4.0 * ping_pong()]);
-    let udp = move || through(&SourceAddress::parse("udp:127.0.0.1:0").unwrap(), shots);
+    let alone = move || through(&place(), true, shots);
+    let alone = suite.case("shared memory, a host alone", &PARTS, (Placement::CrossCore, 7), alone);
+    let udp = move || through(&SourceAddress::parse("udp:127.0.0.1:0").unwrap(), false, shots);
     let udp = suite.case("udp", &PARTS, (Placement::CrossCore, 7), udp);
     let echo = suite.case("bare udp echo", &PARTS, (Placement::CrossCore, 7), move || echoed(shots));
     suite.figure("live/shm_p50", "ns", shm, Some(("4-median-round-trips", trips)));
@@ -47,13 +52,17 @@ pub fn register(suite: &mut Suite) {
     }
     suite.figure("live/shm_many", "ns/shot", shm.part(3), None);
     for (part, name) in [(0, "p50"), (1, "p99"), (2, "p999"), (3, "many")] {
-        suite.figure(format!("live/udp_{name}"), "ns", udp.part(part), Some(("bare-echo", echo.part(part))));
+        let unit = if part == 3 { "ns/shot" } else { "ns" };
+        let peer = Some(("no-hosts", shm.part(part)));
+        suite.figure(format!("live/shm_host_{name}"), unit, alone.part(part), peer);
+        suite.figure(format!("live/udp_{name}"), unit, udp.part(part), Some(("bare-echo", echo.part(part))));
     }
 }
 
-/// A null silo behind a live source, and the source's actual address.
-fn silo(place: &SourceAddress) -> (NullSilo, SourceAddress) {
-    let model = Arc::new(bundled_named("surface_d5").unwrap());
+/// A null silo behind a live source, and the source's actual address. With a bridge it is a host's, and no other
+/// host is there.
+fn silo(place: &SourceAddress, bridge: Option<BridgeEnd>) -> (NullSilo, SourceAddress) {
+    let model = Arc::new(bundled_named(MODEL).unwrap());
     let setup = Setup::of(WORKERS);
     let board = setup.board();
     let parts = LinkParts {
@@ -64,7 +73,7 @@ fn silo(place: &SourceAddress) -> (NullSilo, SourceAddress) {
         silos: 1,
         streams: STREAMS,
         count: None,
-        bridge: None,
+        bridge,
         measured: None,
         epoch: 1,
         rate: CLOCK.rate(),
@@ -78,8 +87,10 @@ fn silo(place: &SourceAddress) -> (NullSilo, SourceAddress) {
     (wired(&model, &setup, (board, source), Some(sink)), SourceAddress::parse(&linked.name).unwrap())
 }
 
-fn through(place: &SourceAddress, shots: u64) -> Vec<f64> {
-    let (mut silo, place) = silo(place);
+fn through(place: &SourceAddress, is_host: bool, shots: u64) -> Vec<f64> {
+    let model = bundled_named(MODEL).unwrap();
+    let (end, _bridge) = is_host.then(|| bridge(&model, STREAMS)).unzip();
+    let (mut silo, place) = silo(place, end);
     let shared = shared_on(Arc::clone(&silo.board));
     let specs = std::mem::take(&mut silo.specs);
     let running = HotThreads::start(&shared, SpinPolicy::Prod, [(CORES.there, specs)]);
