@@ -10,12 +10,13 @@ use pinwheel_engine::code::{Measurements, Model};
 use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::engine::{Engine, Input, LivePlace, Network, Outcome};
 use pinwheel_engine::feed::client::{Client, Received, RegionClient, SocketClient, connect};
-use pinwheel_engine::feed::packet::{Encoding, Part, Position};
+use pinwheel_engine::feed::packet::{Encoding, Part, Position, Reply, encode_hello, reply};
 use pinwheel_engine::feed::shm::layout;
 use pinwheel_engine::profile::{Profile, Silos};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;
+use std::net::UdpSocket;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -489,6 +490,42 @@ fn an_invalid_shot_is_reported_to_its_sender_and_counted() {
     assert_eq!((source.other_epoch, source.unknown_streams, source.malformed, source.accepted), (1, 1, 1, 1));
     assert_eq!((source.peers.len(), source.peers[0].shots, source.peers[0].answers), (1, 1, 1));
     assert!(source.peers[0].address.starts_with("127.0.0.1:"), "{source:?}");
+}
+
+/// A sender that says hello until it is welcomed, while the engine starts, has said it hundreds of times.
+#[test]
+fn hellos_that_come_together_get_one_welcome() {
+    let model = model("surf_z_d3_r3_p0.005");
+    let (engine, place) = start(&profile(), &model, udp(), None);
+    let LivePlace::Udp { at, .. } = place else { unreachable!("it is the engine's place") };
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    sender.connect(at).unwrap();
+    sender.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let mut hello = Vec::new();
+    encode_hello(1, &mut hello);
+    let from = Instant::now();
+    for _ in 0..1_000 {
+        assert_eq!(sender.send(&hello).unwrap(), hello.len());
+    }
+    // The last one is of another session: its welcome is the last of all. On a loaded machine the system may lose it.
+    encode_hello(2, &mut hello);
+    let (mut bytes, mut welcomes) = ([0; 64], 0);
+    assert_eq!(sender.send(&hello).unwrap(), hello.len());
+    loop {
+        let Ok(length) = sender.recv(&mut bytes) else {
+            assert!(from.elapsed() < LIMIT, "no welcome");
+            assert_eq!(sender.send(&hello).unwrap(), hello.len());
+            continue;
+        };
+        let Some(Reply::Welcome(welcome)) = reply(&bytes[..length]) else { panic!("a welcome is the only reply") };
+        if welcome.session == 2 {
+            break;
+        }
+        welcomes += 1;
+    }
+    let milliseconds = from.elapsed().as_millis();
+    assert!((1..=milliseconds + 1).contains(&welcomes), "{welcomes} in {milliseconds} ms");
+    drained(engine);
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub(in crate::feed) struct Peer {
     /// Its address is not on the board yet.
     pub(in crate::feed) is_new: bool,
     pub(in crate::feed) last: Ticks,
+    /// When its session was last welcomed.
+    pub(in crate::feed) welcomed: Option<Ticks>,
     pub(in crate::feed) shots: u64,
     pub(in crate::feed) answers: u64,
     pub(in crate::feed) dropped: u64,
@@ -63,6 +65,7 @@ impl Peers {
         if peer.session != session {
             // Shots of the previous session no longer have a recipient.
             (peer.session, peer.generation) = (session, next_generation(peer.generation));
+            peer.welcomed = None;
         }
         Some(u64::from(peer.generation) << 32 | self.recent as u64)
     }
@@ -74,6 +77,7 @@ impl Peers {
             session: 0,
             is_new: true,
             last: Ticks(0),
+            welcomed: None,
             shots: 0,
             answers: 0,
             dropped: 0,
