@@ -60,7 +60,7 @@ def test_a_shadow_a_drill_and_a_snooze_are_commands_and_an_input_is_refused(engi
     assert engine.board()["board"]["shadow"]["one_in"] == 2
     assert engine.shadow_off()
     assert engine.snooze(for_s=1)
-    assert engine.drill("sleep", for_ms=1)
+    assert engine.drill("sleep", for_ms=10)
     with pytest.raises(RuntimeError, match="no-such"):
         engine.drill("no-such")
     with pytest.raises(RuntimeError, match="found an engine of this process"):
