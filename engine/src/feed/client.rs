@@ -70,8 +70,9 @@ pub const RECEIVED_MAX: usize = 64;
 #[derive(Debug)]
 enum Socket {
     Udp(std::net::UdpSocket),
+    /// With the path that it is connected to.
     #[cfg(target_os = "linux")]
-    Unix(std::os::unix::net::UnixDatagram),
+    Unix(std::os::unix::net::UnixDatagram, std::path::PathBuf),
 }
 
 impl Socket {
@@ -87,7 +88,14 @@ impl Socket {
         match self {
             Socket::Udp(socket) => socket.send(bytes),
             #[cfg(target_os = "linux")]
-            Socket::Unix(socket) => socket.send(bytes),
+            Socket::Unix(socket, path) => match socket.send(bytes) {
+                // Its engine has ended: whoever listens there now.
+                Err(error) if error.kind() == io::ErrorKind::NotConnected => {
+                    socket.connect(path)?;
+                    socket.send(bytes)
+                }
+                sent => sent,
+            },
         }
     }
 
@@ -96,7 +104,7 @@ impl Socket {
         let received = match self {
             Socket::Udp(socket) => socket.recv(room),
             #[cfg(target_os = "linux")]
-            Socket::Unix(socket) => socket.recv(room),
+            Socket::Unix(socket, _) => socket.recv(room),
         };
         match received {
             Ok(bytes) => Ok(Some(&room[..bytes])),
@@ -138,7 +146,7 @@ impl SocketClient {
                 let socket = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?)?;
                 socket.connect(path)?;
                 socket.set_nonblocking(true)?;
-                Socket::Unix(socket)
+                Socket::Unix(socket, path.clone())
             }
             _ => return Err(io::Error::new(io::ErrorKind::Unsupported, "this system has no such socket")),
         };
@@ -230,7 +238,9 @@ fn sent(result: io::Result<usize>) -> io::Result<bool> {
 }
 
 fn is_passing(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::ConnectionRefused)
+    use io::ErrorKind::{ConnectionRefused, Interrupted, NotFound, WouldBlock};
+    // A path that is not found is that of an engine that has ended.
+    matches!(error.kind(), WouldBlock | Interrupted | ConnectionRefused | NotFound)
 }
 
 impl Client for SocketClient {

@@ -10,7 +10,7 @@ use pinwheel_engine::code::{Measurements, Model};
 use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::engine::{Engine, Input, LivePlace, Network, Outcome};
 use pinwheel_engine::feed::client::{Client, Received, RegionClient, SocketClient, connect};
-use pinwheel_engine::feed::packet::{Encoding, Part, Position, Reply, encode_hello, reply};
+use pinwheel_engine::feed::packet::{Encoding, Part, Position, Reply, Status, encode_hello, reply};
 use pinwheel_engine::feed::shm::layout;
 use pinwheel_engine::profile::{Profile, Silos};
 use rand_core::{Rng, SeedableRng};
@@ -490,6 +490,25 @@ fn an_invalid_shot_is_reported_to_its_sender_and_counted() {
     assert_eq!((source.other_epoch, source.unknown_streams, source.malformed, source.accepted), (1, 1, 1, 1));
     assert_eq!((source.peers.len(), source.peers[0].shots, source.peers[0].answers), (1, 1, 1));
     assert!(source.peers[0].address.starts_with("127.0.0.1:"), "{source:?}");
+}
+
+#[test]
+fn a_client_of_a_unix_socket_goes_on_with_the_engine_that_listens_there_next() {
+    let alone = alone();
+    let model = model("surf_z_d3_r3_p0.005");
+    let (engine, place) = start(&profile(), &model, unix(&alone), None);
+    let mut client = client(&place, 1, 1);
+    drained(engine);
+    // Nobody is there: the first refusal loses the connection.
+    for _ in 0..3 {
+        assert!(!client.send(0, 0, &[0, 0, 0]).unwrap());
+    }
+    let (engine, _) = start(&profile(), &model, unix(&alone), None);
+    wait("room", || client.send(0, 0, &[0, 0, 0]).unwrap());
+    let mut status = None;
+    wait("an answer", || client.receive(&mut |received| status = Some(received.status)).unwrap() > 0);
+    assert_eq!(status, Some(Status::OtherEpoch as u16));
+    drained(engine);
 }
 
 /// A sender that says hello until it is welcomed, while the engine starts, has said it hundreds of times.

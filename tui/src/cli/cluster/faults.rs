@@ -73,7 +73,9 @@ impl Faults {
         if self.away.is_none() && self.next_kill.take_if(|at| now >= *at).is_some() {
             let place = self.kills as usize % processes.count();
             self.kill(place, processes, load);
-            self.away = Some(Away { place, since: now, is_started: false, next_look: now + AWAY });
+            // Its end may have taken long: its senders must leave it before it starts again.
+            let since = load.elapsed();
+            self.away = Some(Away { place, since, is_started: false, next_look: since + AWAY });
         }
         self.bring_back(processes, load)?;
         if let Some(at) = self.next_cut.filter(|at| now >= *at) {
