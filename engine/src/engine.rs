@@ -63,7 +63,7 @@ use crate::hot::RoleError;
 use crate::hot::drill_role::DrillCommand;
 use crate::plan::{Plan, PlanError};
 use crate::profile::{OnHangup, Profile};
-use crate::record::{AnswerSink, EventSink, RecentRecording};
+use crate::record::{AnswerSink, EventSink, RecentRecording, tape};
 use command::Executor;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -575,6 +575,12 @@ impl Viewer {
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.board.snapshot(&self.clock)
+    }
+
+    /// The board as a recording of one snapshot, for another process.
+    #[must_use]
+    pub fn picture(&self) -> Vec<u8> {
+        tape::picture(&self.board, &self.clock)
     }
 }
 

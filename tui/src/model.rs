@@ -320,7 +320,7 @@ impl Model {
 
     /// Whether the console is read-only.
     pub fn is_watching(&self) -> bool {
-        matches!(self.ownership, Ownership::Attached { access: Access::Watch, .. })
+        matches!(self.ownership, Ownership::Attached { access: Access::Watch, .. } | Ownership::OtherHost(_))
     }
 
     /// Whether the source is a recording.

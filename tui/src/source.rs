@@ -2,7 +2,7 @@
 //!
 //! Owns the [`Source`] trait and its plain data; called from the console thread only. A call may do
 //! file I/O (profiles) but must not wait for the engine. `live` is the engine in this process,
-//! `attach` one in another, `replay` a recording.
+//! `attach` one in another, `other_host` one of another machine, `replay` a recording.
 
 pub mod attach;
 pub mod lookup;
@@ -10,6 +10,7 @@ pub mod data;
 mod chart;
 mod effects;
 pub mod live;
+pub mod other_host;
 pub mod past;
 pub mod replay;
 

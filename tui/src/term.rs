@@ -319,11 +319,11 @@ impl Console<'_> {
                     update(&mut self.model, Msg::Past(past));
                 }
                 Effect::LookUp(wanted) => {
-                    let about = LookupContext::of(self.model.picture().map(|picture| &picture.snapshot));
+                    let about = LookupContext::of(&self.model);
                     self.lookups.ask(wanted, about);
                 }
                 Effect::CommandHosts(wanted) => {
-                    let about = LookupContext::of(self.model.picture().map(|picture| &picture.snapshot));
+                    let about = LookupContext::of(&self.model);
                     if let Err(why) = self.lookups.command_hosts(wanted, about) {
                         update(&mut self.model, Msg::LookedUp(LookupResult::HostsCommand(Err(why))));
                     }

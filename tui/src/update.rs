@@ -232,11 +232,11 @@ fn drain(why: String) -> Effect {
 }
 
 fn refuse_suspend(model: &mut Model) {
-    let why = match model.ownership {
+    let why = match &model.ownership {
         Ownership::Own => {
             "suspend refused: it would stop the engine in this process too; f freezes the picture, q drains and quits"
         }
-        Ownership::Attached { .. } => "suspend refused: f freezes the picture; q leaves, and the engine continues",
+        _ => "suspend refused: f freezes the picture; q leaves, and the engine continues",
     };
     notice(model, NoticeKind::Refused, why.to_owned());
 }

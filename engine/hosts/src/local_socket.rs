@@ -6,6 +6,7 @@
 //! touches the engine: the bridge's thread answers.
 
 use crate::status::Status;
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use pinwheel_engine::files::shared;
 use pinwheel_engine::host::neighbours::own_uid;
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,11 @@ pub enum Wanted {
     },
     /// The board of another host's engine, as JSON.
     Board {
+        /// The host.
+        host: String,
+    },
+    /// The same as a recording of one snapshot, in base64: see [`picture`].
+    Picture {
         /// The host.
         host: String,
     },
@@ -159,6 +165,7 @@ pub fn ask(run_dir: &Path, owner: u32, wanted: &Wanted) -> Said {
         io::ErrorKind::NotFound => {
             format!("the run in {} has no other hosts; start it with --hosts FILE", run_dir.display())
         }
+        io::ErrorKind::ConnectionRefused => format!("the engine of the run in {} has ended", run_dir.display()),
         _ => format!("{}: {error}", path.display()),
     };
     let exchange = || -> io::Result<Said> {
@@ -183,6 +190,22 @@ pub fn list(run_dir: &Path, owner: u32) -> Result<Status, String> {
     serde_json::from_str(&said).map_err(|error| {
         format!("the engine's reply is of another version ({error}); use the version that runs the engine")
     })
+}
+
+/// The board of host `host`, as the engine of user `owner` whose run directory is `run_dir` is told: a recording of one
+/// snapshot, for `Tape::from_bytes`.
+///
+/// # Errors
+/// One sentence.
+pub fn picture(run_dir: &Path, owner: u32, host: &str) -> Result<Vec<u8>, String> {
+    let said = ask(run_dir, owner, &Wanted::Picture { host: host.to_owned() })?;
+    BASE64_STANDARD.decode(said).map_err(|error| format!("host {host} sent no board ({error})"))
+}
+
+/// Bytes as the socket's text.
+#[must_use]
+pub fn to_text(bytes: &[u8]) -> String {
+    BASE64_STANDARD.encode(bytes)
 }
 
 /// [`list`] for an engine of this user.

@@ -11,13 +11,14 @@ use super::refusal::Refusal;
 use super::screen_output::ScreenArgs;
 use super::values::duration;
 use super::watch::{Form, POLL_INTERVAL, watch};
-use super::{runs, say};
+use super::{hosts, runs, say};
 use crate::effect::ConsoleEnd;
 use crate::model::View;
 use crate::source::Source;
 use crate::source::attach::line::Line;
 use crate::source::attach::{Attach, Attached, Succeeding, Successor};
-use crate::term;
+use crate::source::other_host::OtherHost;
+use crate::term::{self, Options};
 use clap::Args as ClapArgs;
 use pinwheel_engine::engine::Command;
 use pinwheel_engine::engine::wire::Outcome;
@@ -35,8 +36,9 @@ use std::time::Duration;
 #[command(group = clap::ArgGroup::new("output").args(["json", "snapshot", "svg", "csv"]))]
 pub struct AttachArgs {
     /// The engine's process, or its run: a name or a directory [default: the only running engine]; with
-    /// ssh:HOST before it, as in ssh:HOST or ssh:HOST:RUN, that of another host
-    #[arg(value_name = "PID|RUN|ssh:HOST[:RUN]")]
+    /// ssh:HOST before it, as in ssh:HOST or ssh:HOST:RUN, that of another machine; host:NAME is a host of
+    /// the cluster, read-only, by the engine here that shares streams with it
+    #[arg(value_name = "PID|RUN|ssh:HOST[:RUN]|host:NAME[:RUN]")]
     pub engine: Option<String>,
     /// With ssh:HOST: this program's name or path on that host [default: pinwheel]
     #[arg(long, value_name = "PATH")]
@@ -70,6 +72,8 @@ fn every(text: &str) -> Result<Duration, String> {
     if every < POLL_INTERVAL { Err(least) } else { Ok(every) }
 }
 
+/// Begins the name of a host of the cluster.
+const HOST: &str = "host:";
 /// Refusal of a command without `--control`.
 const READ_ONLY: &str = "this console is read-only; attach again with --control, as the engine's user";
 
@@ -83,6 +87,9 @@ pub fn attach(args: &AttachArgs, user_paths: &UserPaths) -> Result<u8, Refusal> 
     }
     if args.program.is_some() {
         return Err(Refusal::Usage("--program names the program on another host; write attach ssh:HOST".to_owned()));
+    }
+    if let Some(place) = args.engine.as_deref().and_then(|engine| engine.strip_prefix(HOST)) {
+        return attach_host(args, place, user_paths);
     }
     if let Some(form) = args.form() {
         let found = engines::find(args.engine.as_deref())?;
@@ -105,7 +112,33 @@ pub fn attach(args: &AttachArgs, user_paths: &UserPaths) -> Result<u8, Refusal> 
         (Err(refused), true) => return Err(Refusal::Usage(refused.clone())),
     };
     let mut source = Attach::new(parts(found, line.ok(), access, profiles));
-    let shown = term::run(&mut source, options)?;
+    show(&mut source, options)
+}
+
+/// Shows the board of a host, by the engine here that shares streams with it: `place` is its name, and that engine's
+/// run after a colon.
+fn attach_host(args: &AttachArgs, place: &str, user_paths: &UserPaths) -> Result<u8, Refusal> {
+    hosts::require_build("attach host:")?;
+    if args.control {
+        let said = "attach host: is read-only; pinwheel ctl --host commands another host".to_owned();
+        return Err(Refusal::Usage(said));
+    }
+    let (name, run) = place.split_once(':').map_or((place, None), |(name, run)| (name, Some(run)));
+    let (run_dir, owner) = hosts::engine(run)?;
+    let opened = OtherHost::open(run_dir, owner, name);
+    let mut source = opened.map_err(|said| Refusal::Content { about: "attach".to_owned(), said })?;
+    if let Some(form) = args.form() {
+        let pid = source.pid();
+        return watch(&mut source, pid, form, &args.screen, args.every, args.console.printed_theme(user_paths)?);
+    }
+    require_terminal()?;
+    let first = FirstScreen::plain(OnHangup::Detach, View::Overview);
+    show(&mut source, args.console.options(first, None, user_paths)?)
+}
+
+/// The console until it ends; its exit status.
+fn show(source: &mut dyn Source, options: Options) -> Result<u8, Refusal> {
+    let shown = term::run(source, options)?;
     say_unsaved(&shown);
     if let Some(said) = source.lost() {
         say::people(&format!("pinwheel: {said}"));

@@ -88,7 +88,7 @@ fn refused(said: String) -> Refusal {
 }
 
 /// The run directory of the engine that `to` names, and its user.
-fn engine(to: Option<&str>) -> Result<(PathBuf, u32), Refusal> {
+pub fn engine(to: Option<&str>) -> Result<(PathBuf, u32), Refusal> {
     let found = engines::find(to)?;
     Ok((found.run_dir.unwrap_or_else(|| PathBuf::from("without a run directory")), found.uid))
 }

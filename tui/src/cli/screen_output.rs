@@ -97,7 +97,7 @@ impl ScreenArgs {
         effects.extend(update(&mut model, Msg::Past(Ok(Box::new(past)))));
         for effect in effects {
             if let Effect::LookUp(wanted) = effect {
-                let about = LookupContext::of(model.picture().map(|picture| &picture.snapshot));
+                let about = LookupContext::of(&model);
                 update(&mut model, Msg::LookedUp(look_up(wanted, &about, &mut LookupState::default())));
             }
         }

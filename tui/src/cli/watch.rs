@@ -14,7 +14,6 @@ use crate::model::lists::{self, Headings};
 use crate::model::{Mode, Model};
 use crate::msg::{Finished, Msg};
 use crate::source::Source;
-use crate::source::attach::Attach;
 use crate::source::lookup::{LookupContext, LookupState, look_up};
 use crate::term;
 use crate::theme::Theme;
@@ -44,7 +43,7 @@ pub enum Form {
 /// # Errors
 /// If the view has no list, or signal handlers cannot be installed.
 pub fn watch(
-    source: &mut Attach,
+    source: &mut dyn Source,
     pid: u32,
     form: Form,
     screen: &ScreenArgs,
@@ -106,7 +105,7 @@ struct Watched {
 }
 
 impl Watched {
-    fn look(&mut self, source: &mut Attach) -> Finished {
+    fn look(&mut self, source: &mut dyn Source) -> Finished {
         self.looks = self.looks.saturating_add(1);
         let now_ns = u64::from(self.looks) * POLL_INTERVAL.as_nanos() as u64;
         let snapshot = source.snapshot().map(Box::new);
@@ -117,7 +116,7 @@ impl Watched {
         }
         for effect in effects {
             if let Effect::LookUp(wanted) = effect {
-                let about = LookupContext::of(self.model.picture().map(|picture| &picture.snapshot));
+                let about = LookupContext::of(&self.model);
                 let brought = look_up(wanted, &about, &mut self.kept);
                 update(&mut self.model, Msg::LookedUp(brought));
             }

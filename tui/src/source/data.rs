@@ -4,7 +4,7 @@ use pinwheel_engine::profile::{Change, Profile};
 use std::rc::Rc;
 
 /// The engine's owner, and the console's rights to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ownership {
     /// This process runs the engine: leaving the console ends it.
     Own,
@@ -15,6 +15,8 @@ pub enum Ownership {
         /// The console's rights.
         access: Access,
     },
+    /// The engine of the host of this name: read only.
+    OtherHost(String),
 }
 
 /// Rights to another process's engine.

@@ -3,11 +3,12 @@
 //! Reads only. Called on the look-up thread, so a slow disk does not delay drawing. Bounded by
 //! [`TAIL_BYTES`] of events and by the size of the machine.
 
+use super::Ownership;
 use super::chart;
 use super::effects::{Effects, OpenRecording};
+use crate::model::Model;
 use crate::model::lookups::{EVENTS_MAX, Event, LookupRequest, LookupResult};
 use pinwheel_engine::board;
-use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::files;
 use pinwheel_engine::host::check::Row;
 use pinwheel_engine::host::check::report::Report;
@@ -31,15 +32,32 @@ pub struct LookupContext {
     pub run_dir: Option<PathBuf>,
     /// One moment on both clocks: nanoseconds after the engine's start, and since 1970.
     pub moment: Option<(u64, u64)>,
+    /// The host that has the engine, its files and its cores; `None`: this machine.
+    pub host: Option<String>,
 }
 
 impl LookupContext {
-    /// The context of the engine in `snapshot`.
-    pub fn of(snapshot: Option<&Snapshot>) -> LookupContext {
+    /// The context of the engine that `model` shows.
+    pub fn of(model: &Model) -> LookupContext {
+        let snapshot = model.picture().map(|picture| &picture.snapshot);
+        let host = if let Ownership::OtherHost(host) = &model.ownership { Some(host.clone()) } else { None };
         LookupContext {
             run_dir: snapshot.and_then(|snapshot| snapshot.recorder.run_dir.as_ref()).map(PathBuf::from),
             moment: snapshot.and_then(|snapshot| snapshot.clock.pair.as_ref()).map(|pair| (pair.at_ns, pair.utc_ns)),
+            host,
         }
+    }
+
+    fn run_dir(&self) -> Result<&Path, String> {
+        self.elsewhere()?;
+        let none = || "this engine has no run directory; a run has one unless --logs cannot be written".to_owned();
+        self.run_dir.as_deref().ok_or_else(none)
+    }
+
+    /// Refuses what only the engine's machine has.
+    fn elsewhere(&self) -> Result<(), String> {
+        let Some(host) = &self.host else { return Ok(()) };
+        Err(format!("host {host} has its files and cores; pinwheel attach ssh:HOST opens the console there"))
     }
 }
 
@@ -54,10 +72,7 @@ pub struct LookupState {
 
 /// Performs a look-up.
 pub fn look_up(wanted: LookupRequest, about: &LookupContext, kept: &mut LookupState) -> LookupResult {
-    let run_dir = about
-        .run_dir
-        .as_deref()
-        .ok_or_else(|| "this engine has no run directory; a run has one unless --logs cannot be written".to_owned());
+    let run_dir = about.run_dir();
     match wanted {
         LookupRequest::Environment => LookupResult::Environment(run_dir.and_then(environment)),
         LookupRequest::Log => LookupResult::Log(run_dir.and_then(|dir| log(dir, about.moment))),
@@ -68,7 +83,7 @@ pub fn look_up(wanted: LookupRequest, about: &LookupContext, kept: &mut LookupSt
                 .map_or_else(|_| Vec::new(), |(dir, events)| kept.effects.of(&mut kept.recording, dir, events));
             LookupResult::Actions(found.map(|(_, events)| events), effects)
         }
-        LookupRequest::Cores => LookupResult::Cores(cores(&mut kept.load)),
+        LookupRequest::Cores => LookupResult::Cores(about.elsewhere().and_then(|()| cores(&mut kept.load))),
         LookupRequest::Hosts => {
             LookupResult::Hosts(run_dir.and_then(|dir| local_socket::list_own(dir).map(|status| status.hosts)))
         }
@@ -81,8 +96,9 @@ pub fn look_up(wanted: LookupRequest, about: &LookupContext, kept: &mut LookupSt
 
 /// Passes a command about hosts to the engine.
 pub fn command_hosts(wanted: &Wanted, about: &LookupContext) -> LookupResult {
-    let run_dir = about.run_dir.as_deref().ok_or_else(|| "this engine has no run directory".to_owned());
-    LookupResult::HostsCommand(run_dir.and_then(|dir| local_socket::ask(dir, own_uid().unwrap_or_default(), wanted)))
+    LookupResult::HostsCommand(
+        about.run_dir().and_then(|dir| local_socket::ask(dir, own_uid().unwrap_or_default(), wanted)),
+    )
 }
 
 fn unread(path: &Path, error: &dyn std::fmt::Display) -> String {
@@ -224,7 +240,7 @@ mod tests {
         };
         assert!(said.contains("this engine has no run directory") && !said.contains('\n'));
         let dir = tempfile::tempdir().unwrap();
-        let about = LookupContext { run_dir: Some(dir.path().to_owned()), moment: None };
+        let about = LookupContext { run_dir: Some(dir.path().to_owned()), ..LookupContext::default() };
         let LookupResult::Environment(Err(said)) =
             look_up(LookupRequest::Environment, &about, &mut LookupState::default())
         else {

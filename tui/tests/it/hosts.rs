@@ -132,6 +132,15 @@ mod cluster {
         let board = world.run(&format!("hosts board host-2 --to {first}")).exits(0).json();
         let second = up.engines()[1];
         assert_eq!(board["attach"]["pid"].as_u64(), Some(second.into()));
+        let attached = world.run(&format!("attach host:host-2:{first} --json")).exits(0).json();
+        assert_eq!(attached["board"]["engine"]["pid"].as_u64(), Some(second.into()), "{attached}");
+        assert!(attached["board"]["at_ns"].as_u64() > board["board"]["at_ns"].as_u64());
+        let screen = world.run(&format!("attach host:host-2:{first} --snapshot --view cores")).exits(0).text();
+        assert!(screen.contains("READ-ONLY host-2") && screen.contains("host host-2 has its files"), "{screen}");
+        for (words, expected) in [("host:host-9", "host-9"), ("--control host:host-2", "read-only")] {
+            let said = world.run(&format!("attach --json {words}:{first}")).exits(2).err;
+            assert!(said.contains(expected) && said.lines().count() == 1, "{words}: {said}");
+        }
         let runs = std::env::temp_dir().join(format!("pinwheel-cluster-{}/host-2", up.0.id()));
         let run =
             std::fs::read_dir(runs).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.is_dir()).unwrap();

@@ -46,6 +46,21 @@ pub(super) use burst::Burst;
 pub(super) use frame::{FileHead, Head, Packer, pack};
 pub(super) use read::entry;
 
+use crate::board::{Board, get};
+use crate::clock::Clock;
+use crate::units::Ticks;
+
+/// A recording of one snapshot: `board` now, for [`Tape::from_bytes`] of another process.
+#[must_use]
+pub fn picture(board: &Board, clock: &Clock) -> Vec<u8> {
+    let at = clock.ticks();
+    let start = Ticks(get(&board.header().start_ticks));
+    let mut bytes = FileHead::new(board.shape(), clock.rate(), start).bytes();
+    let key = Encoder::new(board).key(board, at);
+    bytes.extend(pack(Head { number: 0, kind: Kind::Key, at }, &key));
+    bytes
+}
+
 /// File name of a run's recording.
 pub const FILE: &str = "recording.pwt";
 /// File name of the index of its key snapshots. It is rebuilt if it is missing.

@@ -157,8 +157,9 @@ pub fn command(model: &Model, command: &Command, pen: &mut Pen<'_>) {
 }
 
 fn whose(model: &Model) -> String {
-    match model.ownership {
+    match &model.ownership {
         Ownership::Own => "this process".to_owned(),
+        Ownership::OtherHost(host) => format!("host {host}"),
         Ownership::Attached { pid, .. } => format!("process {pid}"),
     }
 }

@@ -86,8 +86,9 @@ pub fn badges(model: &Model, pen: &mut Pen<'_>, mut x: u16) -> u16 {
     } else if model.age_ns() > STALE_NS && model.finished == Finished::No {
         x = pen.put(x, 0, &format!(" STALE {} ", time(model.age_ns())), Tone::Badge) + 2;
     }
-    match model.ownership {
+    match &model.ownership {
         Ownership::Own => {}
+        Ownership::OtherHost(host) => x = pen.put(x, 0, &format!(" READ-ONLY {host} "), Tone::Badge) + 2,
         Ownership::Attached { pid, access: Access::Act } => {
             x = pen.put(x, 0, &format!(" ATTACHED {pid} "), Tone::Badge) + 2;
         }

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "harness")]
 
 use super::frame::{FILE_HEAD_BYTES, FileHead};
-use super::{Detail, Encoder, Head, Kind, Packer, Tape, entry, pack, put_varint, take_varint, unzigzag, zigzag};
+use super::{
+    Detail, Encoder, Head, Kind, Packer, Tape, entry, pack, picture, put_varint, take_varint, unzigzag, zigzag,
+};
 use crate::board::image::Image;
 use crate::board::{Board, Place, Shape, add, set};
 use crate::clock::Clock;
@@ -33,6 +35,17 @@ fn live(board: &Board, step: u64) {
     if !step.is_multiple_of(3) {
         set(&stamps.harvested, at + 20);
     }
+}
+
+#[test]
+fn a_picture_comes_back_as_the_board_was() {
+    let board = board();
+    live(&board, 1);
+    let mut tape =
+        Tape::from_bytes(picture(&board, &Clock::standing(Ticks(5_000), Ticks(1_000), TickRate::NANOS))).unwrap();
+    assert_eq!((tape.start(), tape.span()), (Ticks(1_000), Some((Ticks(5_000), Ticks(5_000)))));
+    let snapshot = tape.at(Ticks(5_000)).unwrap().unwrap().snapshot().unwrap().unwrap();
+    assert_eq!((snapshot.at_ns, snapshot.threads[0].frames), (4_000, 40));
 }
 
 /// A recording of `snapshots`, and after each what its reader is to have.
