@@ -3,8 +3,7 @@
 
 use super::texts::Bytes;
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
-use pinwheel_edge::slot::table::ReplyTo;
-use pinwheel_engine::pipe::{Answer, AnsweredBy};
+use pinwheel_engine::pipe::Answer;
 use pinwheel_hosts::description::Description;
 use pinwheel_hosts::incoming::{Incoming, SHOTS_MAX_OF_OWNER, UNDER_WAY_MAX};
 use pinwheel_hosts::local_socket::Wanted;
@@ -156,14 +155,5 @@ fn answered(
 fn answer(value: u64) -> Answer {
     let mut observables = [0; OBSERVABLE_WORDS_MAX];
     observables[0] = value;
-    Answer {
-        stream: 0,
-        sequence: 0,
-        reply_to: ReplyTo::default(),
-        error: None,
-        by: AnsweredBy::default(),
-        abstained: false,
-        latency_ns: 0,
-        observables,
-    }
+    Answer { observables, ..Answer::default() }
 }

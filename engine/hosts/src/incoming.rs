@@ -245,9 +245,8 @@ mod tests {
     use super::{Incoming, Refused, SHOTS_MAX_OF_OWNER, UNDER_WAY_MAX};
     use crate::message::{Name, Shot, Widths, encode_shots};
     use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
-    use pinwheel_edge::slot::table::ReplyTo;
     use pinwheel_edge::slot::word::ErrorCode;
-    use pinwheel_engine::pipe::{Answer, AnsweredBy};
+    use pinwheel_engine::pipe::Answer;
 
     const WIDTHS: Widths = Widths { detectors: 1, observables: 1 };
 
@@ -266,16 +265,7 @@ mod tests {
     fn answer(value: u64, error: Option<ErrorCode>) -> Answer {
         let mut observables = [0; OBSERVABLE_WORDS_MAX];
         observables[0] = value;
-        Answer {
-            stream: 0,
-            sequence: 0,
-            reply_to: ReplyTo::default(),
-            error,
-            by: AnsweredBy::default(),
-            abstained: false,
-            latency_ns: 0,
-            observables,
-        }
+        Answer { error, observables, ..Answer::default() }
     }
 
     #[test]

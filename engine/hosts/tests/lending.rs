@@ -13,7 +13,7 @@
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use pinwheel_edge::slot::table::ReplyTo;
 use pinwheel_engine::feed::lane::{Head, Piece};
-use pinwheel_engine::pipe::{Answer, AnsweredBy};
+use pinwheel_engine::pipe::Answer;
 use pinwheel_engine::units::Ticks;
 use pinwheel_hosts::incoming::Incoming;
 use pinwheel_hosts::message::{Answered, Name, Widths, decode_answers, encode_answers, encode_shots};
@@ -74,8 +74,8 @@ enum Message {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Host {
     incoming: Incoming<()>,
-    /// Shots in its engine: their tags and names, and the word of their detectors.
-    engine: VecDeque<(u64, Name, u64)>,
+    /// Shots in its engine: the tag of each, and the word of its detectors.
+    engine: VecDeque<(u64, u64)>,
     /// What its process has given to its engine.
     decoded: Vec<Name>,
 }
@@ -83,6 +83,10 @@ struct Host {
 impl Host {
     fn new() -> Host {
         Host { incoming: Incoming::new(1, WIDTHS), engine: VecDeque::new(), decoded: Vec::new() }
+    }
+
+    fn has_decoded_twice(&self) -> bool {
+        self.decoded.iter().enumerate().any(|(at, name)| self.decoded[..at].contains(name))
     }
 }
 
@@ -113,7 +117,6 @@ struct Stream {
     doubled: u8,
     restarts: u8,
     wrong: Option<&'static str>,
-    decoded_twice: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,6 +144,10 @@ enum Step {
 }
 
 impl Stream {
+    /// What the owner does without any host.
+    const AT_HOME: [Step; 6] =
+        [Step::Leave, Step::PassOn, Step::PutBack, Step::AnswerElsewhere, Step::TakeIn, Step::AnswerHere];
+
     fn new() -> Stream {
         Stream {
             submitted: 0,
@@ -161,7 +168,6 @@ impl Stream {
             doubled: 0,
             restarts: 0,
             wrong: None,
-            decoded_twice: false,
         }
     }
 
@@ -179,10 +185,16 @@ impl Stream {
         self.submitted += 1;
         let follows = self.away > 0 && without != Rule::FollowAway;
         if follows || self.is_away {
-            let reply_to = ReplyTo { peer: 1, sequence: number };
-            let (epoch, arrived, truth_known, piece, refused) = (0, Ticks(0), false, Piece::Whole, None);
-            let (stream, sequence) = (STREAM, self.direct);
-            self.leaving.push_back(Head { stream, epoch, sequence, reply_to, arrived, truth_known, piece, refused });
+            self.leaving.push_back(Head {
+                stream: STREAM,
+                epoch: 0,
+                sequence: self.direct,
+                reply_to: ReplyTo { peer: 1, sequence: number },
+                arrived: Ticks(0),
+                truth_known: false,
+                piece: Piece::Whole,
+                refused: None,
+            });
             self.away += 1;
         } else {
             self.direct += 1;
@@ -245,8 +257,7 @@ impl Stream {
         let _ = host.incoming.offer("a", bytes, (), 0);
         let Host { incoming, engine, decoded } = host;
         incoming.put(|tag, shot| {
-            engine.push_back((tag, shot.name, shot.detectors[0]));
-            self.decoded_twice |= decoded.contains(&shot.name);
+            engine.push_back((tag, shot.detectors[0]));
             decoded.push(shot.name);
             true
         });
@@ -254,20 +265,10 @@ impl Stream {
 
     fn decode(&mut self, from: usize) -> Option<()> {
         let Host { incoming, engine, .. } = &mut self.hosts[from];
-        let (tag, _, word) = engine.pop_front()?;
+        let (tag, word) = engine.pop_front()?;
         let mut observables = [0; OBSERVABLE_WORDS_MAX];
         observables[0] = word;
-        let answer = Answer {
-            stream: STREAM,
-            sequence: 0,
-            reply_to: ReplyTo::default(),
-            error: None,
-            by: AnsweredBy::default(),
-            abstained: false,
-            latency_ns: 0,
-            observables,
-        };
-        let ((), answers) = incoming.answered(tag, &answer)?;
+        let ((), answers) = incoming.answered(tag, &Answer { observables, ..Answer::default() })?;
         self.put_on_the_way(Message::Answers { from, bytes: encode_answers(WIDTHS.observables, &answers) });
         Some(())
     }
@@ -369,8 +370,7 @@ impl Stream {
     fn is_answered_in_the_end(&self) -> bool {
         let mut end = self.clone();
         end.take_back();
-        let steps = [Step::Leave, Step::PassOn, Step::PutBack, Step::AnswerElsewhere, Step::TakeIn, Step::AnswerHere];
-        while steps.into_iter().any(|step| end.step(step, Rule::None).is_some()) {}
+        while Stream::AT_HOME.into_iter().any(|step| end.step(step, Rule::None).is_some()) {}
         end.answered == end.submitted && end.outgoing.is_empty() && end.away == 0
     }
 }
@@ -384,17 +384,16 @@ impl Model for Lending {
     }
 
     fn actions(&self, stream: &Stream, steps: &mut Vec<Step>) {
-        use Step::{AnswerElsewhere, AnswerHere, Leave, PassOn, PutBack, Send, TakeIn};
-        if stream.wrong.is_some() || stream.decoded_twice {
+        if stream.wrong.is_some() || stream.hosts.iter().any(Host::has_decoded_twice) {
             return;
         }
-        steps.extend([Leave, PassOn, PutBack, TakeIn, AnswerHere, AnswerElsewhere]);
+        steps.extend(Stream::AT_HOME);
         if stream.submitted < self.shots {
             steps.push(Step::Submit);
         }
         let has_room = stream.messages.len() < self.on_the_way;
         if has_room {
-            steps.push(Send);
+            steps.push(Step::Send);
         }
         if stream.outgoing.at(STREAM).is_some() {
             steps.push(Step::TakeBack);
@@ -429,7 +428,7 @@ impl Model for Lending {
     fn properties(&self) -> Vec<Property<Lending>> {
         vec![
             Property::always(RIGHT, |_, stream: &Stream| stream.wrong.is_none()),
-            Property::always(ONCE, |_, stream: &Stream| !stream.decoded_twice),
+            Property::always(ONCE, |_, stream: &Stream| !stream.hosts.iter().any(Host::has_decoded_twice)),
             Property::always(ANSWERED, |_, stream: &Stream| stream.wrong.is_some() || stream.is_answered_in_the_end()),
             // What the model must reach, or the rest would hold of nothing.
             Property::sometimes("other hosts answer each shot, over a move", |lending: &Lending, stream: &Stream| {

@@ -266,9 +266,8 @@ mod tests {
     use super::bridge;
     use crate::code::bundled_named;
     use crate::feed::lane::{Head, Piece};
-    use crate::pipe::{Answer, AnsweredBy};
+    use crate::pipe::Answer;
     use crate::units::Ticks;
-    use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
     use pinwheel_edge::slot::table::ReplyTo;
 
     #[test]
@@ -293,17 +292,7 @@ mod tests {
         }
         let first = bridge.shots.take(&mut detectors, &mut observables).unwrap();
         let second = bridge.shots.take(&mut detectors, &mut observables).unwrap();
-        let answer = Answer {
-            stream: 0,
-            sequence: 0,
-            reply_to: first.reply_to,
-            error: None,
-            by: AnsweredBy::default(),
-            abstained: false,
-            latency_ns: 1,
-            observables: [0; OBSERVABLE_WORDS_MAX],
-        };
-        bridge.answered.push(answer).unwrap();
+        bridge.answered.push(Answer { reply_to: first.reply_to, ..Answer::default() }).unwrap();
         assert!(bridge.taken_in.as_mut().unwrap().put(&second, &detectors, &observables));
         assert!(end.take_in(&mut detectors, &mut observables).is_none());
         assert_eq!(end.next_answered().unwrap().reply_to.sequence, 0);

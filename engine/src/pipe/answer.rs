@@ -97,7 +97,7 @@ impl AnsweredBy {
 }
 
 /// The answer to one shot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// Stream.
     pub stream: u32,

@@ -11,7 +11,6 @@ use pinwheel_engine::feed::bridge::{self, Bridge};
 use pinwheel_engine::feed::client::Received;
 use pinwheel_engine::feed::lane::{Head, Piece};
 use pinwheel_engine::pipe::Answer;
-use pinwheel_engine::pipe::AnsweredBy;
 use pinwheel_engine::profile::Silos;
 use pinwheel_engine::units::Ticks;
 use rand_core::{Rng, SeedableRng};
@@ -84,16 +83,8 @@ impl Other<'_> {
         let mut observables = [0; OBSERVABLE_WORDS_MAX];
         let words = self.bridge.observable_words;
         self.model.matcher().decode(detectors, &mut observables[..words]).unwrap();
-        let answer = Answer {
-            stream: head.stream,
-            sequence: 0,
-            reply_to: head.reply_to,
-            error: None,
-            by: AnsweredBy::default(),
-            abstained: false,
-            latency_ns: 1,
-            observables,
-        };
+        let answer =
+            Answer { stream: head.stream, reply_to: head.reply_to, latency_ns: 1, observables, ..Answer::default() };
         self.bridge.answered.push(answer).unwrap();
         self.passed_on += 1;
     }
