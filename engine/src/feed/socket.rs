@@ -27,7 +27,7 @@ use crate::units::{Nanos, TickRate, Ticks};
 use batch::{Address, BATCH, Batch};
 use open::Listening;
 use outgoing::Outgoing;
-use peers::{Peer, Peers, is_allowed};
+use peers::{Peers, is_allowed};
 use pinwheel_edge::slot::word::ErrorCode;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -36,7 +36,8 @@ use std::sync::Arc;
 pub(super) const BUFFER_BYTES: i32 = 4 << 20;
 /// Batches taken in one frame.
 pub(super) const BATCHES: usize = 2;
-/// A session is welcomed once in this time.
+/// A session is welcomed once in this time: while an engine starts, hundreds of hellos of one sender wait, and
+/// as many welcomes would fill the buffer that its answers come to.
 const WELCOME_EVERY: Nanos = Nanos(1_000_000);
 /// How often the system is asked what it dropped.
 pub(super) const LOOK_EVERY: Nanos = Nanos(10_000_000);
@@ -121,12 +122,10 @@ impl SocketWire {
         };
         let part = match request {
             Request::Hello { session } => {
-                // While an engine starts, hundreds of hellos of one sender wait. As many welcomes would fill the buffer
-                // that its answers come to.
-                let is_welcomed =
-                    |peer: &Peer| peer.welcomed.is_some_and(|then| now.since(then) < rate.ticks(WELCOME_EVERY));
-                let Some(peer) = self.peers.of_word(word).filter(|peer| !is_welcomed(peer)) else { return };
-                peer.welcomed = self.outgoing.has_room().then_some(now);
+                // Without room the sender says hello again.
+                if !self.outgoing.has_room() || !self.peers.welcomes(word, now, rate.ticks(WELCOME_EVERY)) {
+                    return;
+                }
                 let (epoch, streams, observables) = (self.epoch, self.streams, self.observables);
                 let Width { bits, encoding, soft_bytes } = self.width;
                 let welcome = Welcome { epoch, session, streams, observables, bits, encoding, soft_bytes };

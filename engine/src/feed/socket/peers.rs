@@ -70,6 +70,16 @@ impl Peers {
         Some(u64::from(peer.generation) << 32 | self.recent as u64)
     }
 
+    /// Whether the session of the row that `word` names is to be welcomed now: once in `every`.
+    pub(in crate::feed) fn welcomes(&mut self, word: u64, now: Ticks, every: Ticks) -> bool {
+        let Some(peer) = self.of_word(word) else { return false };
+        let is_due = peer.welcomed.is_none_or(|then| now.since(then) >= every);
+        if is_due {
+            peer.welcomed = Some(now);
+        }
+        is_due
+    }
+
     fn admit(&mut self, address: &Address, silent_since: Ticks) -> Option<usize> {
         let fresh = |generation| Peer {
             address: *address,
