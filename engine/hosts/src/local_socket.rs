@@ -193,7 +193,7 @@ pub fn list(run_dir: &Path, owner: u32) -> Result<Status, String> {
 }
 
 /// The board of host `host`, as the engine of user `owner` whose run directory is `run_dir` is told: a recording of one
-/// snapshot, for `Tape::from_bytes`.
+/// snapshot, for `record::tape::pictured`.
 ///
 /// # Errors
 /// One sentence.

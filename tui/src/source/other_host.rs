@@ -1,18 +1,19 @@
 //! The engine of another host as a read-only [`Source`]: its board, as an engine on this machine gets it by the link
 //! between hosts.
 //!
-//! Owns a thread that asks that engine for the board five times a second: a slow link delays no key. Bounds: one picture
-//! waits; [`LOST_AFTER`] questions without an answer end it. Files of the other host's run are not here.
+//! Owns a thread that asks that engine for the board five times a second: a slow link delays no key.
+//! Bounds: one picture waits; [`LOST_AFTER`] questions without an answer end it. Files of the other
+//! host's run are not here.
 
 use super::past::Past;
 use super::{Offer, Ownership, Reply, Source};
 use pinwheel_engine::board::Phase;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::Command;
-use pinwheel_engine::record::tape::Tape;
+use pinwheel_engine::record::tape::{self, TapeError};
 use pinwheel_hosts::local_socket;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel, sync_channel};
 use std::time::Duration;
 
 /// From a picture to the next question: below the age at which the console marks it stale.
@@ -23,7 +24,10 @@ const LOST_AFTER: u32 = 300;
 /// The engine of another host.
 pub struct OtherHost {
     host: String,
-    last: Snapshot,
+    pid: u32,
+    phase: Phase,
+    /// Not shown yet.
+    new: Option<Snapshot>,
     pictures: Receiver<Result<Snapshot, String>>,
     /// Why the last question had no answer.
     refused: Option<String>,
@@ -39,7 +43,7 @@ impl OtherHost {
     /// # Errors
     /// One sentence.
     pub fn open(run_dir: PathBuf, owner: u32, host: &str) -> Result<OtherHost, String> {
-        let last = picture(&run_dir, owner, host)?;
+        let first = picture(&run_dir, owner, host)?;
         let (put, pictures) = sync_channel(1);
         let (stop, stopped) = channel();
         let name = host.to_owned();
@@ -56,18 +60,30 @@ impl OtherHost {
         #[expect(clippy::disallowed_methods, reason = "a cold thread of the console's process, which runs no engine")]
         let spawned = std::thread::Builder::new().name("other-host".to_owned()).spawn(ask);
         spawned.map_err(|error| format!("no thread for the board of host {host}: {error}"))?;
-        let (refused, replies, lost) = (None, Vec::new(), None);
-        Ok(OtherHost { host: host.to_owned(), last, pictures, refused, replies, lost, _stop: stop })
+        Ok(OtherHost {
+            host: host.to_owned(),
+            pid: first.engine.pid,
+            phase: first.engine.phase,
+            new: Some(first),
+            pictures,
+            refused: None,
+            replies: Vec::new(),
+            lost: None,
+            _stop: stop,
+        })
     }
 
     /// The number of its process, on its machine.
     pub fn pid(&self) -> u32 {
-        self.last.engine.pid
+        self.pid
     }
 
     fn take(&mut self, found: Result<Snapshot, String>) {
         match found {
-            Ok(snapshot) => (self.last, self.refused) = (snapshot, None),
+            Ok(snapshot) => {
+                self.phase = snapshot.engine.phase;
+                (self.new, self.refused) = (Some(snapshot), None);
+            }
             Err(said) if self.refused.as_ref() == Some(&said) => {}
             Err(said) => {
                 self.replies.push(Reply::Refused(said.clone()));
@@ -79,13 +95,11 @@ impl OtherHost {
 
 fn picture(run_dir: &Path, owner: u32, host: &str) -> Result<Snapshot, String> {
     let bytes = local_socket::picture(run_dir, owner, host)?;
-    let refused = |said: String| format!("host {host}: {said}; run the same version of pinwheel on both");
-    let mut tape = Tape::from_bytes(bytes).map_err(|error| refused(error.to_string()))?;
-    let (_, at) = tape.span().ok_or_else(|| refused("its board is damaged".to_owned()))?;
-    let moment = tape.at(at).map_err(|error| refused(error.to_string()))?;
-    let snapshot = moment.and_then(|moment| moment.snapshot().transpose()).transpose();
-    let snapshot = snapshot.map_err(|error| error.to_string())?;
-    let mut snapshot = snapshot.ok_or_else(|| format!("host {host}: its engine has not set its clock; try again"))?;
+    let found = tape::pictured(bytes).map_err(|error| match error {
+        TapeError::Foreign { .. } => format!("host {host} runs another version of pinwheel; run the same one on both"),
+        error => format!("host {host}: {error}"),
+    })?;
+    let mut snapshot = found.ok_or_else(|| format!("host {host} sent a board without a moment; try again"))?;
     // On the other machine.
     snapshot.recorder.run_dir = None;
     Ok(snapshot)
@@ -96,14 +110,14 @@ impl Source for OtherHost {
         loop {
             match self.pictures.try_recv() {
                 Ok(found) => self.take(found),
-                Err(std::sync::mpsc::TryRecvError::Empty) => break,
-                Err(std::sync::mpsc::TryRecvError::Disconnected) => {
-                    self.lost = self.refused.clone();
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => {
+                    self.lost.clone_from(&self.refused);
                     break;
                 }
             }
         }
-        Some(self.last.clone())
+        self.new.take()
     }
 
     fn execute(&mut self, _command: &Command, _why: &str) -> Result<(), String> {
@@ -123,7 +137,7 @@ impl Source for OtherHost {
     }
 
     fn is_finished(&self) -> bool {
-        self.last.engine.phase == Phase::Shutdown
+        self.phase == Phase::Shutdown
     }
 
     fn offers(&self) -> Vec<Offer> {

@@ -13,7 +13,6 @@ use pinwheel_engine::engine::wire::{Outcome, VERSION, read_request};
 use pinwheel_report::control::{CommandError, ControlSocket};
 use pinwheel_report::moment;
 use serde_json::json;
-use std::string::FromUtf8Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::Sender;
@@ -21,7 +20,7 @@ use std::time::Duration;
 
 /// Commands of other hosts that are executed at the same time.
 const COMMANDS_MAX: u32 = 4;
-/// Asks for a board as a recording of one snapshot; without it, as JSON.
+/// Asks for a board as a recording of one snapshot, in base64; without it, as JSON.
 const PICTURE: &[u8] = b"picture";
 /// Longest wait for another host's reply to a command, and for its board.
 const COMMAND_LIMIT: Duration = Duration::from_secs(11);
@@ -63,7 +62,7 @@ impl Worker {
     fn answer(&mut self, from: &str, topic: Topic, body: &[u8], reply: Reply, now_ns: u64) {
         match topic {
             Topic::Describe => reply.send(&serde_json::to_vec(&self.own).unwrap_or_default()),
-            Topic::Board if body == PICTURE => reply.send(&self.viewer.picture()),
+            Topic::Board if body == PICTURE => reply.send(to_text(&self.viewer.picture()).as_bytes()),
             Topic::Board => {
                 let board = moment::attached(&self.viewer.snapshot(), self.control.pid);
                 reply.send(board.to_string().as_bytes());
@@ -114,13 +113,9 @@ impl Worker {
     fn serve(&mut self, wanted: Wanted, answer: Sender<Said>, now_ns: u64) {
         let said = match wanted {
             Wanted::List => serde_json::to_string(&self.status(now_ns)).map_err(|error| error.to_string()),
-            Wanted::Command { host, line } => {
-                return self.pass_on(&host, (Topic::Command, line.into_bytes()), text, answer);
-            }
-            Wanted::Board { host } => return self.pass_on(&host, (Topic::Board, Vec::new()), text, answer),
-            Wanted::Picture { host } => {
-                return self.pass_on(&host, (Topic::Board, PICTURE.to_vec()), |bytes| Ok(to_text(&bytes)), answer);
-            }
+            Wanted::Command { host, line } => return self.pass_on(&host, Topic::Command, line.into_bytes(), answer),
+            Wanted::Board { host } => return self.pass_on(&host, Topic::Board, Vec::new(), answer),
+            Wanted::Picture { host } => return self.pass_on(&host, Topic::Board, PICTURE.to_vec(), answer),
             Wanted::Move { stream, host } => self.place_by_operator(stream, host.as_deref(), now_ns),
             Wanted::Release { stream } => self.stream(stream).map(|stream| {
                 self.placed[stream as usize] = None;
@@ -167,18 +162,12 @@ impl Worker {
         Ok(format!("host {} decodes stream {stream}", host.unwrap_or(&self.settings.name)))
     }
 
-    /// Asks another host for a local program; `said` makes the reply a text.
-    fn pass_on(
-        &self,
-        host: &str,
-        (topic, body): (Topic, Vec<u8>),
-        said: fn(Vec<u8>) -> Result<String, FromUtf8Error>,
-        answer: Sender<Said>,
-    ) {
+    /// Asks another host for a local program.
+    fn pass_on(&self, host: &str, topic: Topic, body: Vec<u8>, answer: Sender<Said>) {
         let name = host.to_owned();
         let answered = Box::new(move |result: Result<Vec<u8>, NoAnswer>| {
             let said = match result {
-                Ok(bytes) => said(bytes).map_err(|_| format!("host {name} sent no text")),
+                Ok(bytes) => String::from_utf8(bytes).map_err(|_| format!("host {name} sent no text")),
                 Err(NoAnswer::Refused(why)) => Err(format!("host {name} refused: {why}")),
                 Err(why) => Err(format!("host {name}: {why}; `pinwheel hosts` shows its state")),
             };
@@ -229,10 +218,6 @@ impl Worker {
         });
         Status { cluster: self.settings.cluster.clone(), hosts: std::iter::once(own).chain(others).collect() }
     }
-}
-
-fn text(bytes: Vec<u8>) -> Result<String, FromUtf8Error> {
-    String::from_utf8(bytes)
 }
 
 fn outcome(control: &ControlSocket, command: Command, why: &str) -> Outcome {

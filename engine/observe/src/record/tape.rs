@@ -46,11 +46,12 @@ pub(super) use burst::Burst;
 pub(super) use frame::{FileHead, Head, Packer, pack};
 pub(super) use read::entry;
 
+use crate::board::snapshot::Snapshot;
 use crate::board::{Board, get};
 use crate::clock::Clock;
 use crate::units::Ticks;
 
-/// A recording of one snapshot: `board` now, for [`Tape::from_bytes`] of another process.
+/// A recording of one snapshot: `board` now, for [`pictured`] in another process.
 #[must_use]
 pub fn picture(board: &Board, clock: &Clock) -> Vec<u8> {
     let at = clock.ticks();
@@ -59,6 +60,17 @@ pub fn picture(board: &Board, clock: &Clock) -> Vec<u8> {
     let key = Encoder::new(board).key(board, at);
     bytes.extend(pack(Head { number: 0, kind: Kind::Key, at }, &key));
     bytes
+}
+
+/// The snapshot of a [`picture`]; `None`: it is damaged, or its engine had not set its clock.
+///
+/// # Errors
+/// As [`Tape::from_bytes`], and if there is not enough memory.
+pub fn pictured(bytes: Vec<u8>) -> Result<Option<Snapshot>, TapeError> {
+    let mut tape = Tape::from_bytes(bytes)?;
+    let Some((_, at)) = tape.span() else { return Ok(None) };
+    let Some(moment) = tape.at(at)? else { return Ok(None) };
+    Ok(moment.snapshot()?)
 }
 
 /// File name of a run's recording.

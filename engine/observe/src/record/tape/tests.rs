@@ -3,7 +3,8 @@
 
 use super::frame::{FILE_HEAD_BYTES, FileHead};
 use super::{
-    Detail, Encoder, Head, Kind, Packer, Tape, entry, pack, picture, put_varint, take_varint, unzigzag, zigzag,
+    Detail, Encoder, Head, Kind, Packer, Tape, entry, pack, picture, pictured, put_varint, take_varint, unzigzag,
+    zigzag,
 };
 use crate::board::image::Image;
 use crate::board::{Board, Place, Shape, add, set};
@@ -41,11 +42,11 @@ fn live(board: &Board, step: u64) {
 fn a_picture_comes_back_as_the_board_was() {
     let board = board();
     live(&board, 1);
-    let mut tape =
-        Tape::from_bytes(picture(&board, &Clock::standing(Ticks(5_000), Ticks(1_000), TickRate::NANOS))).unwrap();
-    assert_eq!((tape.start(), tape.span()), (Ticks(1_000), Some((Ticks(5_000), Ticks(5_000)))));
-    let snapshot = tape.at(Ticks(5_000)).unwrap().unwrap().snapshot().unwrap().unwrap();
+    let bytes = picture(&board, &Clock::standing(Ticks(5_000), Ticks(1_000), TickRate::NANOS));
+    let snapshot = pictured(bytes.clone()).unwrap().unwrap();
     assert_eq!((snapshot.at_ns, snapshot.threads[0].frames), (4_000, 40));
+    assert!(pictured(bytes[..FILE_HEAD_BYTES].to_vec()).unwrap().is_none());
+    assert!(pictured(bytes[..FILE_HEAD_BYTES - 1].to_vec()).is_err());
 }
 
 /// A recording of `snapshots`, and after each what its reader is to have.
