@@ -2,7 +2,8 @@
 //! matches the bundled code of distance 3.
 //!
 //! Once all roles share one hot thread and the client spins on the other core; once the engine has
-//! the plan that it makes itself, and the client yields on the core of cold threads while it waits.
+//! the plan that it makes itself, which on two cores is the same, and the client yields on the core of
+//! cold threads while it waits.
 //! A shot is one `enqueue_syndromes` that fills the volume, whose reply comes after the decode, and
 //! one `get_corrections`. Compared with an echo of the same datagrams by a dedicated thread, also
 //! busy-polled.

@@ -24,8 +24,8 @@ const AREAS: [(&str, &str); 24] = [
     (
         "cudaq",
         "A call of CUDA-Q's decoding protocol and its reply: the `enqueue_syndromes` that fills a volume of distance 3, \
-         decode included, and `get_corrections`. `default`: the plan of a machine with two cores, where the decode \
-         worker and the client share one. NVIDIA's own server on such a machine, built from cudaqx `ef991e97`, not in \
+         decode included, and `get_corrections`. `default`: the plan that the engine makes on two cores, all \
+         roles on one, and a client that yields on the other. NVIDIA's own server on such a machine, built from cudaqx `ef991e97`, not in \
          the same run: `get_corrections` p50 213 µs, p99 255 µs, p99.9 585 µs by a bare client in C (10,000 shots of \
          distance 3); its transceivers sleep 50 µs between two looks.",
     ),
