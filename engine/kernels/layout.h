@@ -1,4 +1,4 @@
-// What host and kernels share: the arguments of a silo's kernels and the seat of each worker.
+// What host and kernels share: the arguments of a silo's kernel and the seat of each worker.
 //
 // engine/src/device/cuda/layout.rs has the same structures; both sides assert the sizes. Addresses are the device's
 // unless they say otherwise.
@@ -15,9 +15,6 @@ struct Seat {
     u64 *ready;     // generation << 2 | 1, stored last (S4)
     u64 *report;    // four words: time of the last graph in ns; detection events removed, ever; when it began and ended
     u64 seen;       // generation last taken
-    u64 running;    // generation of this launch; 0: no new mail
-    u64 number;     // its job buffer
-    u64 began_ns;   // when it was taken
     u64 removed;    // detection events removed, ever
 };
 
@@ -48,8 +45,8 @@ struct Silo {
 #define READY 1ull
 
 #ifdef __cplusplus
-static_assert(sizeof(struct Seat) == 80 && sizeof(struct Silo) == 136, "as layout.rs has them");
+static_assert(sizeof(struct Seat) == 56 && sizeof(struct Silo) == 136, "as layout.rs has them");
 #else
-_Static_assert(sizeof(struct Seat) == 80 && sizeof(struct Silo) == 136, "as layout.rs has them");
+_Static_assert(sizeof(struct Seat) == 56 && sizeof(struct Silo) == 136, "as layout.rs has them");
 #endif
 #endif

@@ -1,42 +1,16 @@
-// A worker's graph: input by mailbox, predecode, outputs and then the ready word. One block for each worker.
+// A worker's graph: takes its mail, predecodes the shot, writes the outputs and then the ready word.
 //
-// Runs on a device, in one captured graph for each group of workers; as plain C in tests. A launch serves every worker
-// of its group whose doorbell shows a generation that was not taken yet, so a group may be launched with fewer shots
-// than it has workers. Bounds: one shot for each worker; a job number or payload address outside its memory is refused.
-// Never spins, and never changes a word of the host's by more than a load or a store.
+// Runs on a device, in one captured graph for each group of workers: one kernel, one block for each worker. As plain C in
+// tests. A launch serves every worker of its group whose doorbell shows a generation that was not taken yet, so a group
+// may be launched with fewer shots than it has workers. Bounds: one shot for each worker; a job number or payload address
+// outside its memory is refused. Never spins, and never changes a word of the host's by more than a load or a store.
 //
 // Why the result is the same for every order of threads: all of them look at the shot as it came, each bit of it is
 // resolved by one thread at most, and what is done is an exclusive or.
+//
+// Why one kernel: the next kernel of a graph begins about a microsecond after the one before (measured on an H100), which
+// every shot would pay twice.
 #include "layout.h"
-
-// 1. The mailbox's shot into device memory.
-KERNEL pinwheel_input(struct Silo silo, u32 first)
-{
-    u32 worker = first + blockIdx.x;
-    struct Seat *seat = silo.seats + worker;
-    SHARED u64 from;
-    SHARED u64 generation;
-    if (threadIdx.x == 0) {
-        // Acquire side of S3: address and job were stored before the doorbell.
-        generation = load_acquire(seat->doorbell);
-        if (generation == seat->seen) generation = 0;
-        seat->running = generation;
-        if (generation != 0) {
-            seat->seen = generation;
-            seat->began_ns = device_ns();
-            seat->number = load_relaxed(seat->job);
-            u64 offset = load_relaxed(seat->address) - silo.payload_host;
-            // One that dispatch did not validate reads as an empty syndrome.
-            int is_inside = offset % 8 == 0 && offset / 8 <= silo.payload_words - silo.words;
-            from = is_inside ? silo.payload + offset : 0;
-        }
-    }
-    block_barrier();
-    if (generation == 0) return;
-    u64 *source = (u64 *)from;
-    u64 *syndrome = silo.syndromes + (u64)worker * silo.words;
-    for (u32 i = threadIdx.x; i < silo.words; i += blockDim.x) syndrome[i] = from ? source[i] : 0;
-}
 
 struct Company {
     u32 count;  // other fired detectors nearby, as far as one or several matters
@@ -85,43 +59,59 @@ ON_DEVICE u32 resolve(const struct Silo *silo, const u64 *syndrome, u64 *residua
     return partner == BOUNDARY ? 1 : 2;
 }
 
-// 2. The predecoder, where a network would stand.
-KERNEL pinwheel_predecode(struct Silo silo, u32 first)
+KERNEL pinwheel_shot(struct Silo silo, u32 first)
 {
     u32 worker = first + blockIdx.x;
     struct Seat *seat = silo.seats + worker;
-    if (seat->running == 0) return;
-    const u64 *syndrome = silo.syndromes + (u64)worker * silo.words;
+    SHARED u64 generation;
+    SHARED u64 number;
+    SHARED u64 from;
+    SHARED u64 began_ns;
+    // 1. The mail.
+    if (threadIdx.x == 0) {
+        // Acquire side of S3: address and job were stored before the doorbell.
+        generation = load_acquire(seat->doorbell);
+        if (generation == seat->seen) generation = 0;
+        if (generation != 0) {
+            seat->seen = generation;
+            began_ns = device_ns();
+            number = load_relaxed(seat->job);
+            u64 offset = load_relaxed(seat->address) - silo.payload_host;
+            // One that dispatch did not validate reads as an empty syndrome.
+            int is_inside = offset % 8 == 0 && offset / 8 <= silo.payload_words - silo.words;
+            from = is_inside ? silo.payload + offset : 0;
+        }
+    }
+    block_barrier();
+    if (generation == 0 || number >= silo.jobs) return;
+
+    // 2. The shot into device memory.
+    const u64 *source = (const u64 *)from;
+    u64 *syndrome = silo.syndromes + (u64)worker * silo.words;
     u64 *residual = silo.residuals + (u64)worker * silo.words;
     u64 *flips = silo.flips + (u64)worker * silo.observable_words;
-    for (u32 i = threadIdx.x; i < silo.words; i += blockDim.x) residual[i] = syndrome[i];
+    for (u32 i = threadIdx.x; i < silo.words; i += blockDim.x) residual[i] = syndrome[i] = source ? source[i] : 0;
     for (u32 i = threadIdx.x; i < silo.observable_words; i += blockDim.x) flips[i] = 0;
     block_barrier();
+
+    // 3. The predecoder, where a network would stand.
     u32 removed = 0;
     for (u32 index = threadIdx.x; index < silo.detectors; index += blockDim.x)
         if (syndrome[index / 64] >> (index % 64) & 1) removed += resolve(&silo, syndrome, residual, flips, index);
     if (removed != 0) add(&seat->removed, removed);
-}
+    block_barrier();
 
-// 3. Outputs into the job buffer, then the ready word.
-KERNEL pinwheel_output(struct Silo silo, u32 first)
-{
-    u32 worker = first + blockIdx.x;
-    struct Seat *seat = silo.seats + worker;
-    u64 generation = seat->running;
-    if (generation == 0 || seat->number >= silo.jobs) return;
-    const u64 *residual = silo.residuals + (u64)worker * silo.words;
-    const u64 *flips = silo.flips + (u64)worker * silo.observable_words;
-    u64 *residual_out = silo.residuals_out + seat->number * silo.words;
-    u64 *flips_out = silo.flips_out + seat->number * silo.observable_words;
+    // 4. The outputs into the job buffer, then the ready word.
+    u64 *residual_out = silo.residuals_out + number * silo.words;
+    u64 *flips_out = silo.flips_out + number * silo.observable_words;
     for (u32 i = threadIdx.x; i < silo.words; i += blockDim.x) residual_out[i] = residual[i];
     for (u32 i = threadIdx.x; i < silo.observable_words; i += blockDim.x) flips_out[i] = flips[i];
     block_barrier();
     if (threadIdx.x == 0) {
         u64 ended_ns = device_ns();
-        store_relaxed(seat->report, ended_ns - seat->began_ns);
+        store_relaxed(seat->report, ended_ns - began_ns);
         store_relaxed(seat->report + 1, seat->removed);
-        store_relaxed(seat->report + 2, seat->began_ns);
+        store_relaxed(seat->report + 2, began_ns);
         store_relaxed(seat->report + 3, ended_ns);
         // Release side of S4, system scope. The barrier puts every thread's outputs before it.
         store_release(seat->ready, generation << 2 | READY);
@@ -137,7 +127,7 @@ struct Lane {
 };
 #define LITMUS_WORDS 16
 
-// Hands `rounds` numbers from `from` on over to the host, as pinwheel_output does (S4): all threads write words, the
+// Hands `rounds` numbers from `from` on over to the host, as pinwheel_shot does (S4): all threads write words, the
 // barrier, one thread stores ready. A block for each lane. The host that claims a number must see no older word.
 KERNEL pinwheel_litmus_out(struct Lane *lanes, u64 from, u64 rounds)
 {
@@ -150,7 +140,7 @@ KERNEL pinwheel_litmus_out(struct Lane *lanes, u64 from, u64 rounds)
     }
 }
 
-// Takes what the host hands over, as pinwheel_input does (S3), for `looks` looks; counts numbers taken and, in `broken`,
+// Takes what the host hands over, as pinwheel_shot does (S3), for `looks` looks; counts numbers taken and, in `broken`,
 // words that are older than the number.
 KERNEL pinwheel_litmus_in(struct Lane *lanes, u64 looks, u64 *taken, u64 *broken)
 {

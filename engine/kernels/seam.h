@@ -13,7 +13,8 @@ typedef unsigned long long u64;
 #include <cuda/atomic>
 #include <cuda/ptx>
 
-#define KERNEL extern "C" __global__ void
+// A block of any kernel may have as many threads as a device allows.
+#define KERNEL extern "C" __global__ void __launch_bounds__(1024)
 #define ON_DEVICE static __device__ __forceinline__
 #define SHARED __shared__
 

@@ -103,7 +103,7 @@ fn main() {
     if words.iter().any(|word| word == "--pages") {
         let run = Run { lines, effort: if is_quick { "a smoke run (--quick)" } else { "full" }, load };
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
-        let text = if wanted.is_empty() { run.stored() } else { run.stored_with(&docs, &areas) };
+        let text = if wanted.is_empty() { run.stored(&docs) } else { run.stored_with(&docs, &areas) };
         fs::write(docs.join("bench.txt"), &text).unwrap();
         for (name, content) in pages::files(&text) {
             fs::write(docs.join("src").join(name), content).unwrap();
@@ -120,12 +120,18 @@ struct Run {
 }
 
 impl Run {
-    /// The lines with their machine and date.
-    fn stored(&self) -> String {
+    /// The lines with their machine and date, beside the stored ones of a GPU, which no area here
+    /// measures.
+    fn stored(&self, docs: &Path) -> String {
         let Run { lines, effort, load } = self;
         let (machine, date) = (machine(), date());
-        let head = format!("# machine={machine}\n# date={date}\n# effort={effort}, load average {load} before\n");
-        format!("{head}{}\n", lines.join("\n"))
+        let mut text = format!("# machine={machine}\n# date={date}\n# effort={effort}, load average {load} before\n");
+        let stored = fs::read_to_string(docs.join("bench.txt")).unwrap_or_default();
+        let of_gpu = |line: &&str| line.starts_with("BENCH name=gpu/") || line.starts_with("# area gpu=");
+        for line in stored.lines().filter(of_gpu).chain(lines.iter().map(String::as_str)) {
+            text.push_str(&format!("{line}\n"));
+        }
+        text
     }
 
     /// The lines beside the stored ones of other areas than `areas`, with a note on these.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// The subject of each area, in the order of the page.
-const AREAS: [(&str, &str); 24] = [
+const AREAS: [(&str, &str); 25] = [
     ("dispatch", "A shot's path from feed to harvest with a decoder that does nothing."),
     ("overhead", "The whole engine against a loop that only decodes."),
     ("scale", SCALE),
@@ -47,6 +47,12 @@ const AREAS: [(&str, &str); 24] = [
     ("histogram", "One value into a histogram."),
     ("scrub", "Going to an instant of a recording of an hour."),
     ("telemetry", "A run with watchdog, recorder and metrics against one without."),
+    (
+        "gpu",
+        "A shot of 1,200 detectors through a GPU and back, by `pinwheel gpu-check --json`; peers by \
+         `engine/kernels/round_trips.cu` on the same machine before and after (the least of six medians), which hand over \
+         as many words and decode nothing. Busy: 64 workers, shots of 120 detectors. See [GPU](operate/gpu.md).",
+    ),
     ("shadow", "A run that gives one shot in a hundred to a second decoder against one that does not."),
 ];
 

@@ -10,7 +10,7 @@
 //
 // FAKE_DEVICES=N (0: none), FAKE_VERSION=13000, FAKE_CAPABILITY=90, and FAKE_RULES, a list of CALL:CODE:FROM:COUNT[:KIND]
 // parted by commas: from its FROM-th use on, COUNT uses (0: all) of CALL answer CODE. KIND sticky: the context answers it
-// from then on and runs nothing more. KIND delay: the graph is launched, and runs CODE milliseconds late.
+// from then on and runs nothing more; where it is an error of a kernel, so do all contexts, and none is created any more. KIND delay: the graph is launched, and runs CODE milliseconds late.
 // A build with -DWITHOUT_GRAPH_UPLOAD lacks a symbol, as an old library would.
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -33,9 +33,8 @@ typedef union { struct Silo silo; u64 word; u32 half; unsigned char bytes[sizeof
 typedef struct Context Context;
 typedef struct { const char *name; int sizes[ARGUMENTS_MAX]; } Function;
 static Function functions[] = {
-    { "pinwheel_input", { sizeof(struct Silo), 4 } },      { "pinwheel_predecode", { sizeof(struct Silo), 4 } },
-    { "pinwheel_output", { sizeof(struct Silo), 4 } },     { "pinwheel_litmus_out", { 8, 8, 8 } },
-    { "pinwheel_litmus_in", { 8, 8, 8, 8 } },              { "pinwheel_stall", { 8, 8 } },
+    { "pinwheel_shot", { sizeof(struct Silo), 4 } }, { "pinwheel_litmus_out", { 8, 8, 8 } },
+    { "pinwheel_litmus_in", { 8, 8, 8, 8 } },        { "pinwheel_stall", { 8, 8 } },
     { "pinwheel_poke", { 8, 8 } },
 };
 #define FUNCTIONS (sizeof functions / sizeof *functions)
@@ -62,7 +61,15 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t change = PTHREAD_COND_INITIALIZER;
 static __thread Context *current;
 static Registered *registered;
+// The error of a kernel that the process keeps: no context works any more, and none is created.
+static int kept;
 
+static int is_of_a_kernel(int code)
+{
+    return code == 214 || code == 220 || code == 700 || code == 702 || (code >= 714 && code <= 719) || code == 721;
+}
+static void poison(Context *context, int code) { context->poison = code; if (is_of_a_kernel(code)) kept = code; }
+static int lost(Context *context) { return kept ? kept : context->poison; }
 static int setting(const char *name, int otherwise) { char *text = getenv(name); return text ? atoi(text) : otherwise; }
 
 // Rules.
@@ -98,14 +105,14 @@ static int refused(const char *call, int *delay_ms)
         int use = ++rule->uses;
         if (use < rule->from || (rule->count && use >= rule->from + rule->count)) continue;
         if (rule->kind == DELAY) { if (delay_ms) *delay_ms = rule->code; continue; }
-        if (rule->kind == STICKY && current) current->poison = rule->code;
+        if (rule->kind == STICKY && current) poison(current, rule->code);
         code = rule->code;
     }
     pthread_mutex_unlock(&lock);
     return code;
 }
 #define CALL(name) do { int code = refused(name, NULL); if (code) return code; } while (0)
-#define IN_CONTEXT(name) do { if (!current) return INVALID_CONTEXT; CALL(name); if (current->poison) return current->poison; } while (0)
+#define IN_CONTEXT(name) do { if (!current) return INVALID_CONTEXT; CALL(name); if (lost(current)) return lost(current); } while (0)
 
 // Running.
 static int is_known(Context *context, Address at)
@@ -121,15 +128,13 @@ static void run_block(Context *context, Step *step)
 {
     Argument *a = step->arguments;
     switch (step->function - functions) {
-    case 0: pinwheel_input(a[0].silo, a[1].half); break;
-    case 1: pinwheel_predecode(a[0].silo, a[1].half); break;
-    case 2: pinwheel_output(a[0].silo, a[1].half); break;
-    case 3: pinwheel_litmus_out((struct Lane *)a[0].word, a[1].word, a[2].word); break;
-    case 4: pinwheel_litmus_in((struct Lane *)a[0].word, a[1].word, (u64 *)a[2].word, (u64 *)a[3].word); break;
-    case 5: pinwheel_stall((u64 *)a[0].word, a[1].word); break;
-    case 6:
+    case 0: pinwheel_shot(a[0].silo, a[1].half); break;
+    case 1: pinwheel_litmus_out((struct Lane *)a[0].word, a[1].word, a[2].word); break;
+    case 2: pinwheel_litmus_in((struct Lane *)a[0].word, a[1].word, (u64 *)a[2].word, (u64 *)a[3].word); break;
+    case 3: pinwheel_stall((u64 *)a[0].word, a[1].word); break;
+    case 4:
         if (is_known(context, a[0].word)) pinwheel_poke((u64 *)a[0].word, a[1].word);
-        else context->poison = ILLEGAL_ADDRESS;
+        else poison(context, ILLEGAL_ADDRESS);
     }
 }
 static void *run(void *argument)
@@ -147,7 +152,7 @@ static void *run(void *argument)
         pthread_mutex_unlock(&lock);
         if (job->delay_ms) usleep(1000 * (unsigned)job->delay_ms);
         for (int i = 0; i < job->graph.count; i++)
-            for (blockIdx.x = 0; blockIdx.x < job->graph.steps[i].blocks && !context->poison; blockIdx.x++)
+            for (blockIdx.x = 0; blockIdx.x < job->graph.steps[i].blocks && !lost(context); blockIdx.x++)
                 run_block(context, &job->graph.steps[i]);
         pthread_mutex_lock(&lock);
         if (job->event) { job->event->ns = device_ns(); job->event->pending--; }
@@ -198,6 +203,7 @@ int cuCtxCreate_v4(Context **context, void *parameters, unsigned flags, int devi
 {
     (void)flags;
     CALL("cuCtxCreate_v4");
+    if (kept) return kept;
     if (parameters) return INVALID_VALUE;
     if (device >= setting("FAKE_DEVICES", 1)) return INVALID_DEVICE;
     *context = current = calloc(1, sizeof **context);
@@ -211,7 +217,7 @@ int cuCtxSynchronize(void)
     for (Stream *one = current->streams; one; one = one->next)
         while (one->first || one->is_busy) pthread_cond_wait(&change, &lock);
     pthread_mutex_unlock(&lock);
-    return current->poison;
+    return lost(current);
 }
 int cuCtxDestroy_v2(Context *context)
 {
@@ -318,7 +324,7 @@ int cuStreamSynchronize(Stream *stream)
     pthread_mutex_lock(&lock);
     while (stream->first || stream->is_busy) pthread_cond_wait(&change, &lock);
     pthread_mutex_unlock(&lock);
-    return current->poison;
+    return lost(current);
 }
 int cuStreamQuery(Stream *stream)
 {
@@ -362,7 +368,7 @@ int cuGraphLaunch(Executable *executable, Stream *stream)
     if (!current) return INVALID_CONTEXT;
     int delay_ms = 0, code = refused("cuGraphLaunch", &delay_ms);
     if (code) return code;
-    if (current->poison) return current->poison;
+    if (lost(current)) return lost(current);
     if (!executable || !is_ours(stream) || executable->context != current) return INVALID_HANDLE;
     Job *job = calloc(1, sizeof *job);
     job->graph = executable->graph;

@@ -84,7 +84,10 @@ fn a_gpu_predicts_what_the_stand_in_predicts_bit_for_bit() {
         answered(&report, 3_000);
         assert!(report["device"].as_str().unwrap().contains("Pinwheel fake 0; CUDA 13.0"), "{}", report["device"]);
         let gpu = &report["gpus"][0];
-        has_keys(gpu, "silo launches launch_errors launch_ns graph_ns renewals memory_total_bytes launches_per_s");
+        has_keys(
+            gpu,
+            "silo launches launch_errors launch_ns graph_ns renewals needs_restart_code memory_total_bytes launches_per_s",
+        );
         let launches = gpu["launches"].as_u64().unwrap();
         assert!(if batch_shots == 1 { launches == 3_000 } else { (1_000..=3_000).contains(&launches) }, "{gpu}");
         assert!(
@@ -246,7 +249,7 @@ fn each_shot_is_answered_whatever_a_launch_says() {
 fn a_lost_device_is_made_anew_while_the_cpu_goes_on() {
     let _one = engine();
     // In Live: warm-up at this rate launches fewer.
-    for rules in ["cuGraphLaunch:719:3000:1:sticky", "cuGraphLaunch:719:3000:1:sticky,cuCtxCreate_v4:46:2:2"] {
+    for rules in ["cuGraphLaunch:710:3000:1:sticky", "cuGraphLaunch:710:3000:1:sticky,cuCtxCreate_v4:46:2:2"] {
         let world = world(1);
         until_seen([12_000, 48_000, 192_000], |shots| {
             let words = format!("--count {shots} --rate 6000");
@@ -254,7 +257,7 @@ fn a_lost_device_is_made_anew_while_the_cpu_goes_on() {
             answered(&report, shots);
             let (lost, gpu) = (errors(&report, "7"), &report["gpus"][0]);
             assert!(lost <= 8, "at most the shots under way: {}", report["errors"]);
-            assert_eq!(gpu["error_code"], 719, "{gpu}");
+            assert_eq!((&gpu["error_code"], &gpu["needs_restart_code"]), (&710.into(), &0.into()), "{gpu}");
             // A cold thread makes it anew, when it has its turn.
             let [renewals, failed] = ["renewals", "renewals_failed"].map(|key| gpu[key].as_u64().unwrap());
             assert!(renewals <= 1, "{gpu}");
@@ -264,6 +267,52 @@ fn a_lost_device_is_made_anew_while_the_cpu_goes_on() {
             renewals == 1
         });
     }
+}
+
+/// As on an H100: the driver keeps the error of a kernel for the process, and opens no context there any more.
+#[test]
+fn after_an_error_of_a_kernel_the_cpu_goes_on_and_the_report_asks_for_a_restart() {
+    let _one = engine();
+    let world = world(1);
+    until_seen([12_000, 48_000, 192_000], |shots| {
+        let words = format!("--count {shots} --rate 6000");
+        let fake = [("FAKE_RULES", "cuGraphLaunch:719:3000:1:sticky")];
+        let report = judged(run(&world, &words, &fake));
+        answered(&report, shots);
+        let gpu = &report["gpus"][0];
+        let [renewals, failed, code] = ["renewals", "renewals_failed", "needs_restart_code"].map(|key| &gpu[key]);
+        assert_eq!(renewals, 0, "{gpu}");
+        // One attempt is enough to know.
+        failed == 1 && code == 719 && report["alarms"].to_string().contains("start the engine again")
+    });
+}
+
+/// Of one silo's kernel, on the device that both share.
+#[test]
+fn an_error_of_a_kernel_takes_the_device_from_every_silo_of_the_process() {
+    let _one = engine();
+    let world = world(1);
+    until_seen([12_000, 48_000, 192_000], |shots| {
+        let words = format!("--silos 2 --streams 4 --count {shots} --rate 6000");
+        let report = judged(run(&world, &words, &[("FAKE_RULES", "cuGraphLaunch:700:3000:1:sticky")]));
+        answered(&report, shots);
+        report["gpus"].as_array().unwrap().iter().all(|gpu| gpu["needs_restart_code"] == 700)
+    });
+}
+
+#[test]
+fn a_device_whose_graphs_all_hang_is_opened_anew_when_they_have_ended() {
+    let _one = engine();
+    let world = world_with(1, 100_000);
+    // Graphs of every worker end long after the deadline of a launch.
+    let fake = [("FAKE_RULES", "cuGraphLaunch:1500:3000:64:delay")];
+    until_seen([12_000, 48_000, 192_000], |shots| {
+        let report = judged(run(&world, &format!("--count {shots} --rate 6000"), &fake));
+        answered(&report, shots);
+        let gpu = &report["gpus"][0];
+        assert_eq!(gpu["needs_restart_code"], 0, "{gpu}");
+        gpu["renewals"].as_u64() >= Some(1)
+    });
 }
 
 #[test]
@@ -304,8 +353,11 @@ fn gpu_check_holds_on_a_sound_driver_and_fails_on_another() {
     for step in found["steps"].as_array().unwrap() {
         assert!(step["ok"] == true && ran.err.contains(step["name"].as_str().unwrap()), "{step}");
     }
+    let sticky = found["steps"].as_array().unwrap().last().unwrap();
+    assert!(sticky["detail"].as_str().unwrap().contains("restart the engine"), "{sticky}");
     assert!(found["faults"].as_array().unwrap().len() >= 6 && found["launch_ns"]["count"].as_u64() > Some(0));
-    let broken = [("FAKE_RULES", "cuGraphLaunch:719:700:1:sticky")];
+    // An error of one context alone; one of a kernel would fail the following steps too.
+    let broken = [("FAKE_RULES", "cuGraphLaunch:710:700:1:sticky")];
     let found = on_driver(&world, "gpu-check --quick --json", &broken).exits(1).json();
     let failed: Vec<_> = found["steps"].as_array().unwrap().iter().filter(|step| step["ok"] == false).collect();
     assert_eq!(failed.len(), 1, "one step meets it, the others have contexts of their own: {failed:?}");

@@ -91,6 +91,7 @@ impl Reader<'_> {
             device: match get(&board.dispatch(silo).device_state) {
                 0 => DeviceState::Online,
                 1 => DeviceState::Lost,
+                _ if get(&gpu.needs_restart_code) != 0 => DeviceState::Lost,
                 _ => DeviceState::Recovering,
             },
             counters: self.counters(silo),

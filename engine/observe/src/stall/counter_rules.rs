@@ -382,10 +382,14 @@ fn standing(board: &Board, silo: usize, now: &SiloReading, found: &mut Vec<Condi
         found.push(condition(RuleId::Quarantine, site, f64::from(now.quarantined), None, plain(cause, sentence)));
     }
     if now.device_state != 0 {
-        let doing = if now.device_state == 1 { "lost" } else { "being brought back" };
+        let restart = board::get(&board.device(silo).needs_restart_code);
+        let doing = if now.device_state == 1 || restart != 0 { "lost" } else { "being brought back" };
         let fallbacks = board::get(&board.dispatch(silo).cpu_fallbacks);
-        let sentence =
+        let mut sentence =
             format!("silo {silo}: device {doing}, no worker answers; {fallbacks} shots predecoded on the CPU");
+        if restart != 0 {
+            sentence += &format!("; restart the engine: after CUDA error {restart} the driver opens no device in it");
+        }
         let losses = Some(board::get(&board.dispatch(silo).device_losses));
         found.push(condition(RuleId::DeviceLost, site, 1.0, losses, plain(Cause::DeviceHung, sentence)));
     }

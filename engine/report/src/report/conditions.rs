@@ -155,7 +155,12 @@ pub fn alarms(outcome: &Outcome, context: &Context) -> Vec<Alarm> {
         ));
     }
     found.extend(snapshot.silos.iter().filter(|silo| silo.device != DeviceState::Online).map(|silo| {
-        let state = if silo.device == DeviceState::Lost { "is lost" } else { "was lost and is not back yet" };
+        let restart = silo.gpu.as_ref().map_or(0, |gpu| gpu.needs_restart_code);
+        let state = match silo.device {
+            _ if restart != 0 => "is lost: the driver opens it only in a new process; start the engine again",
+            DeviceState::Lost => "is lost",
+            _ => "was lost and is not back yet",
+        };
         alarm("device_lost", false, format!("the device of silo {} {state}", silo.id))
     }));
     if let Some(Err(said)) = &outcome.sink {

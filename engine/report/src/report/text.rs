@@ -141,6 +141,14 @@ impl Report {
                 let meaning = format_args!("contexts recreated; {} attempts failed", gpu.renewals_failed);
                 line(f, "renewals", grouped(gpu.renewals), meaning)?;
             }
+            if gpu.needs_restart_code > 0 {
+                line(
+                    f,
+                    "lost",
+                    "for good",
+                    format_args!("CUDA error {}; start the engine again", gpu.needs_restart_code),
+                )?;
+            }
             if let (Some(free), Some(total)) = (gpu.memory_free_bytes, gpu.memory_total_bytes) {
                 line(
                     f,

@@ -9,12 +9,12 @@
 //! | step | shows |
 //! |---|---|
 //! | open | context, registered memory, graphs |
-//! | bit_exact | the kernels' result is the CPU predecoder's, bit for bit |
+//! | bit_exact | the kernel's result is the CPU predecoder's, bit for bit |
 //! | launches | each launch completes once; what a launch call takes |
 //! | rx_to_ready | from the shot's write to its claim, and the host's own share |
 //! | graph_time | the graph by the device's events |
 //! | batch_N | shots a second with N shots to a launch, and what that costs in latency |
-//! | compare_… | the same work without graphs, and with a loop of stream queries |
+//! | compare | the same work without graphs, and with a loop of stream queries |
 //! | litmus_out, litmus_in | no older word behind a newer ready word or doorbell |
 //! | fault_… | what can be provoked: late, hung, refused, sticky, no memory, two at once, no such device |
 //! | teardown | nothing is left on the device |

@@ -4,7 +4,7 @@
 //! address in it has been translated and checked.
 //!
 //! ```text
-//! Seat, 80 bytes:   address job doorbell ready report | seen running number began_ns removed
+//! Seat, 56 bytes:   address job doorbell ready report | seen removed
 //! Silo, 136 bytes:  15 addresses and sizes of 8 bytes | words observable_words detectors jobs
 //! ```
 
@@ -18,9 +18,6 @@ pub(super) struct Seat {
     pub(super) ready: u64,
     pub(super) report: u64,
     pub(super) seen: u64,
-    pub(super) running: u64,
-    pub(super) number: u64,
-    pub(super) began_ns: u64,
     pub(super) removed: u64,
 }
 
@@ -49,4 +46,4 @@ pub(super) struct Silo {
     pub(super) jobs: u32,
 }
 
-const _: () = assert!(size_of::<Seat>() == 80 && size_of::<Silo>() == 136);
+const _: () = assert!(size_of::<Seat>() == 56 && size_of::<Silo>() == 136);

@@ -8,7 +8,7 @@
 //! side by side.
 //!
 //! ```text
-//!   seats ─┐                    group 0: stream ── input ─▶ predecode ─▶ output   (a block for each of its workers)
+//!   seats ─┐                    group 0: stream ── one kernel   (a block for each of its workers)
 //!   tables ┼─ frozen into ────▶ group 1: stream ── …
 //!   mapped ┘  each graph
 //! ```
@@ -28,7 +28,7 @@ use pinwheel_edge::slot::jobs::JobBank;
 use pinwheel_edge::slot::table::SlotTable;
 use pinwheel_edge::slot::workers::WorkerBank;
 use pinwheel_edge::sync::{DataWord, DataWords, Span};
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ const CAPTURE_THREAD_LOCAL: i32 = 1;
 /// `CUDA_ERROR_NOT_READY`.
 pub(super) const NOT_READY: i32 = 600;
 /// Maximum number of threads of a block.
-const THREADS_MAX: u32 = 256;
+const THREADS_MAX: u32 = 1024;
 /// Words of a worker's report: a cache line of its own.
 const REPORT_WORDS: usize = 16;
 
@@ -137,7 +137,7 @@ pub struct Rig {
     mapped: Mapped,
     works: Works,
     groups: Vec<Group>,
-    steps: Option<Steps>,
+    shot: Option<Shot>,
     /// Enclose a launch that is sampled.
     events: [CUevent; 2],
     device_bytes: u64,
@@ -171,7 +171,7 @@ impl Rig {
         let mapped = unsafe { Mapped::register(&context, &works.spans()) }?;
         let context = ManuallyDrop::new(context);
         let mut rig =
-            Rig { context, mapped, works, groups: Vec::new(), steps: None, events: [null_mut(); 2], device_bytes: 0 };
+            Rig { context, mapped, works, groups: Vec::new(), shot: None, events: [null_mut(); 2], device_bytes: 0 };
         rig.works.reports.clear();
         let silo = rig.silo()?;
         let kernels = rig.context.load().map_err(rig.context.refused("loading the kernels"))?;
@@ -238,16 +238,16 @@ impl Rig {
     }
 
     fn capture_all(&mut self, kernels: &Kernels, silo: Silo) -> Result<(), Failure> {
-        let steps = Steps::new(kernels, silo)?;
+        let shot = Shot::new(kernels, silo)?;
         let (workers, batch) = (self.works.bank.len() as u32, self.works.batch_shots);
         for first in (0..workers).step_by(batch as usize) {
             let blocks = batch.min(workers - first);
             let stream = stream(self.context.driver)?;
             let graph =
-                capture(self.context.driver, stream, || steps.launch(self.context.driver, stream, first, blocks))?;
+                capture(self.context.driver, stream, || shot.launch(self.context.driver, stream, first, blocks))?;
             self.groups.push(Group { stream, graph });
         }
-        self.steps = Some(steps);
+        self.shot = Some(shot);
         for event in &mut self.events {
             // SAFETY: a place for the handle; flags 0: with times.
             done("cuEventCreate", unsafe { (self.context.driver.event_create)(event, 0) })?;
@@ -305,16 +305,12 @@ impl Rig {
         code
     }
 
-    /// Launches the kernels of group `group` one by one, without its graph: for comparison only.
-    pub(super) fn launch_kernels(&self, group: usize) -> Result<(), Failure> {
+    /// Launches the kernel of group `group` without its graph: for comparison only.
+    pub(super) fn launch_kernel(&self, group: usize) -> Result<(), Failure> {
         let (workers, batch) = (self.works.bank.len() as u32, self.works.batch_shots);
         let first = group as u32 * batch;
-        match &self.steps {
-            Some(steps) => {
-                steps.launch(self.context.driver, self.groups[group].stream, first, batch.min(workers - first))
-            }
-            None => Ok(()),
-        }
+        let Some(shot) = &self.shot else { return Ok(()) };
+        shot.launch(self.context.driver, self.groups[group].stream, first, batch.min(workers - first))
     }
 
     /// The time between the two events of [`Rig::launch_timed`], both of which have occurred.
@@ -429,36 +425,25 @@ impl Drop for Rig {
     }
 }
 
-/// The three kernels with their arguments.
-pub(super) struct Steps {
-    kernels: [CUfunction; 3],
-    threads: [u32; 3],
+/// The kernel of a graph with its arguments.
+pub(super) struct Shot {
+    kernel: CUfunction,
+    threads: u32,
     silo: Silo,
 }
 
-/// The kernels in the order of a graph.
-const NAMES: [&CStr; 3] = [c"pinwheel_input", c"pinwheel_predecode", c"pinwheel_output"];
-
-impl Steps {
-    fn new(kernels: &Kernels, silo: Silo) -> Result<Steps, Failure> {
-        let mut functions = [null_mut(); 3];
-        for (function, name) in functions.iter_mut().zip(NAMES) {
-            *function = kernels.function(name)?;
-        }
-        let threads = |items: u32| items.next_multiple_of(32).clamp(32, THREADS_MAX);
-        let (copy, predecode) = (threads(silo.words), threads(silo.detectors.max(silo.words)));
-        Ok(Steps { kernels: functions, threads: [copy, predecode, copy], silo })
+impl Shot {
+    fn new(kernels: &Kernels, silo: Silo) -> Result<Shot, Failure> {
+        let threads = silo.detectors.max(silo.words).next_multiple_of(32).clamp(32, THREADS_MAX);
+        Ok(Shot { kernel: kernels.function(c"pinwheel_shot")?, threads, silo })
     }
 
-    /// Launches the three kernels in `stream` for `blocks` workers from `first` on.
+    /// Launches the kernel in `stream` for `blocks` workers from `first` on.
     fn launch(&self, driver: &Driver, stream: CUstream, first: u32, blocks: u32) -> Result<(), Failure> {
         let (mut silo, mut first) = (self.silo, first);
-        for (kernel, threads) in self.kernels.into_iter().zip(self.threads) {
-            let mut arguments = [(&raw mut silo).cast(), (&raw mut first).cast()];
-            // SAFETY: the arguments are those of the three kernels in predecoder.cu.
-            unsafe { launch(driver, kernel, (blocks, threads), stream, &mut arguments) }?;
-        }
-        Ok(())
+        let mut arguments = [(&raw mut silo).cast(), (&raw mut first).cast()];
+        // SAFETY: the arguments are those of the kernel in predecoder.cu.
+        unsafe { launch(driver, self.kernel, (blocks, self.threads), stream, &mut arguments) }
     }
 }
 

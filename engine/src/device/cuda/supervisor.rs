@@ -273,7 +273,8 @@ impl SupervisorThread {
         }
     }
 
-    /// Closes the lost rig and captures another; `None` if the engine ends first.
+    /// Closes the lost rig and captures another; `None` if the engine ends first. After an error of
+    /// a kernel there is no other in this process: says so on the board and waits for the end.
     fn renew(&mut self) -> Option<Rig> {
         let mut lost = self.back.pop().map(Carried::unload);
         self.begin_count();
@@ -294,7 +295,14 @@ impl SupervisorThread {
                         board::add(&self.block().renewals, 1);
                         return Some(rig);
                     }
-                    Err(_) => board::add(&self.block().renewals_failed, 1),
+                    Err(error) => {
+                        board::add(&self.block().renewals_failed, 1);
+                        if let Some(code) = error.kept() {
+                            board::set(&self.block().needs_restart_code, u64::from(code.unsigned_abs()));
+                            while self.orders.recv().is_ok() {}
+                            return None;
+                        }
+                    }
                 }
             }
             match self.orders.recv_timeout(retry) {

@@ -116,6 +116,9 @@ blocks! {
         renewals: AtomicU64 => renewals,
         /// Failed attempts to recreate the context.
         renewals_failed: AtomicU64 => renewals_failed,
+        /// The driver's code, if it opens the device in this process no more; 0: none. The engine
+        /// must be started again.
+        needs_restart_code: AtomicU64 => needs_restart_code,
         /// Free memory of the device, bytes.
         memory_free_bytes: AtomicU64,
         /// All memory of the device, bytes, if visible.

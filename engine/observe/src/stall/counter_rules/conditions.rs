@@ -197,6 +197,13 @@ fn a_lost_device_and_duplicates_stand_as_long_as_the_board_says_so() {
     assert_eq!((found.site, found.value, found.count, found.verdict.cause), (SILO, 1.0, Some(4), Cause::DeviceHung));
     assert_eq!(found.verdict.sentence, "silo 0: device lost, no worker answers; 70 shots predecoded on the CPU");
     assert!(lost(2).verdict.sentence.starts_with("silo 0: device being brought back, "));
+    let for_good = one(RuleId::DeviceLost, |board| {
+        board::set(&board.dispatch(0).device_state, 2);
+        board::set(&board.device(0).needs_restart_code, 700);
+    });
+    let sentence = "silo 0: device lost, no worker answers; 0 shots predecoded on the CPU; restart the engine: after CUDA \
+                    error 700 the driver opens no device in it";
+    assert_eq!(for_good.verdict.sentence, sentence);
     let twice = one(RuleId::Duplicates, |board| board::set(&board.harvest(0).duplicated, 2));
     assert_eq!((twice.site, twice.value, twice.count, twice.verdict.cause), (SILO, 2.0, Some(2), Cause::Defect));
     assert_eq!(twice.verdict.sentence, "silo 0: 2 shots answered more than once: a defect, please report");

@@ -16,7 +16,7 @@ enum Watch {
 pub(super) fn compare(bench: &mut Bench<'_>) -> StepResult {
     let methods = [
         ("graph_and_ready_word", Start::Graph, Watch::Ready),
-        ("kernels_without_graph", Start::Kernels, Watch::Ready),
+        ("kernel_without_graph", Start::Kernel, Watch::Ready),
         ("graph_and_stream_query", Start::Graph, Watch::Query),
     ];
     let mut said = Vec::new();

@@ -30,8 +30,8 @@ pub(super) enum Start {
     Graph,
     /// By its graph between two events.
     Timed,
-    /// Kernel by kernel.
-    Kernels,
+    /// Its kernel, without a graph.
+    Kernel,
 }
 
 /// See the header.
@@ -149,7 +149,7 @@ impl Line {
         let started = match self.start {
             Start::Graph => failed(self.rig.launch(group)),
             Start::Timed => failed(self.rig.launch_timed(group)),
-            Start::Kernels => self.rig.launch_kernels(group),
+            Start::Kernel => self.rig.launch_kernel(group),
         };
         self.launch_ns.record(self.clock.rate().nanos(self.clock.ticks().since(began)).0);
         started
