@@ -253,6 +253,35 @@ fn a_transfer_to_a_dead_silo_ends_with_its_last_message() {
 }
 
 #[test]
+fn a_page_granted_to_a_silo_that_died_before_the_decision_comes_back() {
+    let mut world = World::new();
+    let _ = world.ask(0, 8, Hint::Default);
+    world.settle();
+    assert_eq!((world.owners(8), world.silos[0].0.counts().kept), (vec![0], 0));
+    let epoch = world.tables[0].word(8).epoch();
+    let asked = Message::Request(Request { epoch, ..request(1, Hint::Default) });
+    let (directory, plain) = &mut world.silos[0];
+    let _ = directory.receive(plain, 8, Silo::new(1), &asked);
+    world.skip();
+    let (directory, plain) = &mut world.silos[0];
+    directory.decide(plain);
+    assert!(world.owners(8).is_empty(), "it is granted to silo 1");
+    world.settle();
+    assert_eq!((world.owners(8), world.silos[0].0.counts().kept), (vec![0], 1));
+}
+
+#[test]
+fn the_successor_learns_from_the_dead_silo_who_has_its_former_pages() {
+    let mut world = World::new();
+    let _ = world.ask(2, 8, Hint::Default);
+    world.settle();
+    assert_eq!(world.tables[0].word(8).owner(), Silo::new(1), "nobody told silo 0 of the move");
+    world.skip();
+    world.settle();
+    assert_eq!((world.owners(8), world.tables[0].word(8).owner()), (vec![2], Silo::new(2)));
+}
+
+#[test]
 fn requests_beyond_the_open_transfers_get_try_later() {
     let mut world = World::new();
     for page in 0..OPEN_MAX as u32 + 1 {
@@ -322,6 +351,14 @@ fn the_board_shows_states_transfers_leases_ports_and_a_pages_history() {
         view.history.iter().map(|seen| (seen.cause, seen.state)).collect::<Vec<_>>(),
         [(Cause::Granted, "TRANSFERRING"), (Cause::Doubted, "IN_DOUBT")]
     );
+    directory.watch(Some(20));
+    directory.publish(board.arbiter(1));
+    let watched = board.snapshot(&clock).silos[1].arbiter.clone().unwrap();
+    assert_eq!((watched.history_page, watched.history[0].cause), (Some(20), Cause::LeaseBegan));
+    // A page that does not exist: as if none was named.
+    directory.watch(Some(PAGES));
+    directory.publish(board.arbiter(1));
+    assert_eq!(board.snapshot(&clock).silos[1].arbiter.as_ref().unwrap().history_page, Some(7));
     let of = |name| view.decisions.iter().find(|(found, _)| *found == name).unwrap().1;
     assert_eq!((of("granted"), of("try_later"), view.decision.count()), (3, 1, 4));
 }
