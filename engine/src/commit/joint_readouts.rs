@@ -292,3 +292,81 @@ impl Joints {
 fn unlock(pair: &Pair, context: &mut ReadoutContext<'_>, frame: &Frame<'_>) {
     pair.streams.iter().rev().for_each(|page| context.arbiter.unlock(*page, frame.ticks()));
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{JointCells, Joints};
+    use crate::arbiter::deadlines::Timebase;
+    use crate::arbiter::page::{Epoch, Limits, PageTable, Silo};
+    use crate::board::{Board, Place, Shape, get};
+    use crate::commit::joint_check::{JointCheck, JointTally};
+    use crate::commit::state::StreamStates;
+    use crate::units::{TickRate, Ticks};
+    use std::sync::Arc;
+
+    const EVERY: u32 = 2;
+
+    /// Pages 0 and 1 are this silo's, page 2 is another's.
+    fn states() -> StreamStates {
+        let owner = |page| Silo::new(u8::from(page == 2));
+        let base = Timebase { rate: TickRate::NANOS, start: Ticks(0) };
+        StreamStates::new(Arc::new(PageTable::new(Silo::new(0), 3, Limits::SEED, owner)), base, 1)
+    }
+
+    /// The pair of streams 0 and 1 in a silo that has the streams of `own`.
+    fn joints(own: &[u32]) -> Joints {
+        Joints::new(Arc::new(JointTally::new(EVERY, (2, 1, 8), 1)), own, 2, Arc::new(JointCells::new(2, 1)))
+    }
+
+    #[test]
+    fn a_readout_is_valid_with_both_streams_at_its_number_and_both_pages_here_in_their_epochs() {
+        let (states, cells) = (states(), JointCells::new(3, 1));
+        let (now, next) = (Epoch::default(), Epoch::default().next());
+        let is_valid = |pair: (u32, u32), epochs, committed| {
+            cells.ask(pair, epochs, committed);
+            cells.read(&states, pair.0);
+            cells.found(pair.0).0
+        };
+        states.begin_write(0).unwrap().commit(0, &[0b11], Ticks(0));
+        states.begin_write(1).unwrap().commit(0, &[0b01], Ticks(0));
+        assert!(is_valid((0, 1), [now, now], 1));
+        assert_eq!(cells.found(0).1[0], 0b10, "the parity of both frames");
+        assert!(!is_valid((0, 1), [now, now], 0) && !is_valid((0, 1), [now, now], 2));
+        assert!(!is_valid((0, 1), [next, now], 1) && !is_valid((0, 1), [now, next], 1));
+        states.put(2, &states.bytes(0));
+        assert!(!is_valid((0, 2), [now, now], 1) && !is_valid((2, 0), [now, now], 1), "page 2 is not here");
+        states.begin_write(1).unwrap().commit(1, &[0], Ticks(0));
+        assert!(!is_valid((0, 1), [now, now], 1) && !is_valid((0, 1), [now, now], 2), "one stream is ahead");
+    }
+
+    #[test]
+    fn a_stream_waits_at_its_pairs_readout_and_a_split_pair_is_not_read() {
+        let mut both = joints(&[0, 1]);
+        assert!(both.may_commit(0, 1) && !both.may_commit(0, 2) && !both.may_commit(1, 2));
+        both.passed(0, 1, Ticks(1));
+        assert!(both.is_quiet());
+        both.passed(0, 2, Ticks(2));
+        both.passed(1, 2, Ticks(3));
+        assert_eq!((both.due.as_slice(), both.pairs[0].since), ([0].as_slice(), Some(Ticks(2))), "once for the pair");
+        let mut split = joints(&[0]);
+        assert!(split.may_commit(0, 2) && split.may_commit(0, 3));
+        split.passed(0, 2, Ticks(1));
+        assert!(split.is_quiet() && !split.is_read(0));
+    }
+
+    #[test]
+    fn a_pair_that_meets_again_is_read_from_the_first_readout_that_neither_has_passed() {
+        // The numbers of both streams, the number of the readout, whether it is due, and how many were given up.
+        for (next, until, is_due, given_up) in [([2, 0], 2, true, 0), ([0, 1], 2, false, 0), ([3, 0], 4, false, 1)] {
+            let mut joints = joints(&[0]);
+            joints.arrive(1, |stream| next[stream as usize], Ticks(9));
+            assert_eq!((joints.pairs[0].until, !joints.is_quiet()), (until, is_due), "{next:?}");
+            let shape = Shape { threads: 1, silos: 1, slots: 8, workers: 1, decoders: 1, streams: 2 };
+            let board = Board::create(shape, Place::Private).unwrap();
+            JointCheck::new(Arc::clone(&joints.tally), 0, 2).look(board.harvest(0));
+            assert_eq!((joints.tally.until(0), get(&board.harvest(0).joint_refused)), (until, given_up), "{next:?}");
+            assert!(joints.may_commit(0, until - 1) && !joints.may_commit(0, until), "{next:?}");
+        }
+    }
+}
