@@ -145,6 +145,12 @@ fn judge(word: Word, request: &Request, signals: Signals) {
 }
 
 #[test]
+fn states_have_the_names_of_the_specification() {
+    let names = ["IDLE", "LOCAL_HOT", "LEASED", "TRANSFERRING", "NOT_OWNER", "IN_DOUBT"];
+    assert_eq!(State::ALL.map(State::name), names);
+}
+
+#[test]
 fn every_decision_follows_the_rules() {
     let (words, requests) = (words(), requests());
     for word in &words {

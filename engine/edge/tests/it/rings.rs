@@ -102,6 +102,7 @@ fn urgent_items_get_through_a_full_ring_and_come_first() {
     let mut taken = Vec::new();
     assert_eq!(rx.drain(3, |item| taken.push(item)), 3);
     assert_eq!(taken, [91, 92, 1]);
+    assert_eq!((tx.room(), tx.room_urgent()), (1, 2));
     assert_eq!(tx.push_urgent(94), Ok(()));
     assert!(!rx.is_abandoned());
     drop(tx);

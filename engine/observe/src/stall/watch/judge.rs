@@ -151,7 +151,7 @@ impl Watchdog {
         };
         let Some(now) = thread.bases.back() else { return found };
         if let Some(mut waits) = waits(thread, site, then, now) {
-            let (limit, waited_ns) = (self.rule(RuleId::Scheduler).limit, (waits.value * 5e6) as u64);
+            let (limit, waited_ns) = (self.rule(RuleId::Scheduler).limit, waited_ns(then, now).unwrap_or(0));
             let alarm = self.alarms.find(RuleId::Scheduler, site).map(|place| self.alarms.record(place).state);
             // Nobody reads it below the limit, nor while the alarm that it raised is active.
             let is_read = waits.value >= limit && alarm != Some(AlarmState::Active);
@@ -245,7 +245,7 @@ impl Watchdog {
         if !thread.pinned || count == 0 {
             return None;
         }
-        let waited_ns = now.0.waited_ns.zip(then.0.waited_ns).map(|(new, old)| new.saturating_sub(old));
+        let waited_ns = waited_ns(then, now);
         let faults = now.1.process_faults.zip(then.1.process_faults).map(|(new, old)| new.saturating_sub(old));
         let is_alone = waited_ns.is_some_and(|ns| ns * SHARED_SHARE <= span_ns);
         let confidence = match faults {
@@ -267,6 +267,11 @@ impl Watchdog {
         };
         Some(condition(RuleId::Interrupts, site, a_second, None, verdict))
     }
+}
+
+/// How long the thread stood ready and did not run between two accounts.
+fn waited_ns(then: &Baseline, now: &Baseline) -> Option<u64> {
+    now.0.waited_ns.zip(then.0.waited_ns).map(|(new, old)| new.saturating_sub(old))
 }
 
 pub(super) fn waits(thread: &Thread, site: Site, then: &Baseline, now: &Baseline) -> Option<Condition> {

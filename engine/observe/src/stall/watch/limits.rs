@@ -79,6 +79,18 @@ fn a_thread_that_waited_for_a_hundredth_of_the_last_half_second_is_said_to_wait(
 }
 
 #[test]
+fn half_a_second_of_accounts_is_kept() {
+    let mut world = opened();
+    world.dog.threads[0].bases.clear();
+    let at_ms = |tenth: u64| 1_000 + 100 * tenth;
+    for tenth in 0..9 {
+        world.dog.keep_base(0, base(at_ms(tenth), 0, 0, 0), Ticks(at_ms(tenth) * MS));
+    }
+    let kept: Vec<u64> = world.dog.threads[0].bases.iter().map(|base| base.0.at_ns / MS).collect();
+    assert_eq!(kept, (3..9).map(at_ms).collect::<Vec<_>>(), "half a second has six readings");
+}
+
+#[test]
 fn the_thread_that_waited_most_explains_late_answers_from_a_tenth_of_half_a_second_on() {
     let mut world = opened();
     let mut lately = |first_ns: u64, second_ns: u64, competitor: u64| {
