@@ -90,8 +90,8 @@ impl Layers {
 
 #[test]
 fn a_buffer_that_covers_the_shot_gives_the_lightest_matching() {
-    let mut answered = 0;
-    for seed in 0..crate::oracle::graphs(10_000) {
+    let (graphs, mut answered) = (crate::oracle::graphs(10_000), 0);
+    for seed in 0..graphs {
         let mut draws = Draws(seed);
         let layers = layers(&mut draws);
         let detectors = layers.round_of.len() as u32;
@@ -114,15 +114,15 @@ fn a_buffer_that_covers_the_shot_gives_the_lightest_matching() {
             }
         }
     }
-    assert!(answered > 20_000, "too few shots can be matched: {answered}");
+    assert!(answered > 2 * graphs, "too few shots can be matched: {answered}");
 }
 
 /// With a short buffer the answer is some matching: its edges explain the shot, weigh no more than
 /// the answer says, and the answer is not lighter than the lightest one.
 #[test]
 fn with_short_buffers_each_answer_is_a_matching() {
-    let (mut answered, mut heavier) = (0, 0);
-    for seed in 0..crate::oracle::graphs(6_000) {
+    let (graphs, mut answered, mut heavier) = (crate::oracle::graphs(6_000), 0, 0);
+    for seed in 0..graphs {
         let mut draws = Draws(seed);
         let mut layers = layers(&mut draws);
         // One observable for each edge: an answer says which edges it used an odd number of times.
@@ -148,11 +148,14 @@ fn with_short_buffers_each_answer_is_a_matching() {
             assert_eq!(explained, fired, "seed {seed}: {:?}", layers.edges);
             assert!(answer.units >= exact.units, "seed {seed}: lighter than the lightest");
             assert!(weight <= answer.weight + 1e-9, "seed {seed}: its edges weigh {weight}, not {answer:?}");
-            heavier += u32::from(answer.units > exact.units);
+            heavier += u64::from(answer.units > exact.units);
             answered += 1;
         }
     }
-    assert!(answered > 5_000 && heavier > 50 && heavier < answered / 4, "{heavier} of {answered} are heavier");
+    assert!(
+        answered > graphs * 5 / 6 && heavier > graphs / 120 && heavier < answered / 4,
+        "{heavier} of {answered} are heavier"
+    );
 }
 
 pub(crate) struct Prepared {
