@@ -66,7 +66,7 @@ static int kept;
 
 static int is_of_a_kernel(int code)
 {
-    return code == 214 || code == 220 || code == 700 || code == 702 || (code >= 714 && code <= 719) || code == 721;
+    return code == 226 || code == 700 || code == 702 || (code >= 714 && code <= 719) || code == 721;
 }
 static void poison(Context *context, int code) { context->poison = code; if (is_of_a_kernel(code)) kept = code; }
 static int lost(Context *context) { return kept ? kept : context->poison; }

@@ -53,16 +53,16 @@ pub enum OpenError {
 }
 
 /// Errors of kernels. The driver keeps them for the process: every later call of every context
-/// answers them, and it opens no context any more (documented with these codes, and measured with
+/// answers them, and it opens no context any more (documented with these codes; measured for 700 with
 /// driver 580 on an H100).
-const KEPT: [i32; 11] = [214, 220, 700, 702, 714, 715, 716, 717, 718, 719, 721];
+const PROCESS_ERRORS: [i32; 10] = [226, 700, 702, 714, 715, 716, 717, 718, 719, 721];
 
 impl OpenError {
     /// The error of an earlier kernel for which the driver opens no context in this process any
     /// more.
-    pub(super) fn kept(&self) -> Option<i32> {
+    pub(super) fn process_error(&self) -> Option<i32> {
         match self {
-            OpenError::Refused { failure, .. } => KEPT.contains(&failure.code).then_some(failure.code),
+            OpenError::Refused { failure, .. } => PROCESS_ERRORS.contains(&failure.code).then_some(failure.code),
             _ => None,
         }
     }
@@ -75,7 +75,7 @@ fn remedy(code: i32) -> &'static str {
         46 => "another process uses it exclusively; end that process, or allow sharing: nvidia-smi -c 0",
         101 | 100 => "see nvidia-smi and CUDA_VISIBLE_DEVICES",
         209 | 218 | 222 => "the kernels have no code for it; update the driver to 580 or later, or use another device",
-        code if KEPT.contains(&code) => {
+        code if PROCESS_ERRORS.contains(&code) => {
             "after an error of a kernel the driver gives this process no device; start the engine again"
         }
         801 => "its memory cannot be shared with the host here; use another device, or --device sim",

@@ -297,7 +297,7 @@ impl SupervisorThread {
                     }
                     Err(error) => {
                         board::add(&self.block().renewals_failed, 1);
-                        if let Some(code) = error.kept() {
+                        if let Some(code) = error.process_error() {
                             board::set(&self.block().needs_restart_code, u64::from(code.unsigned_abs()));
                             while self.orders.recv().is_ok() {}
                             return None;

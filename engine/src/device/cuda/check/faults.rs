@@ -153,10 +153,10 @@ pub(super) fn sticky(bench: &mut Bench<'_>) -> StepResult {
     }
     let from = bench.clock.ticks();
     drop(line);
-    if let Some(kept) = bench.open().err().and_then(|error| error.kept()) {
-        let kept = Failure { call: "cuCtxCreate", code: kept };
+    if let Some(code) = bench.open().err().and_then(|error| error.process_error()) {
+        let refused = Failure { call: "cuCtxCreate", code };
         return Ok(format!(
-            "{failure}, classified as Lost; {kept}: this process gets no new context, restart the engine"
+            "{failure}, classified as Lost; {refused}: this process gets no new context, restart the engine"
         ));
     }
     let again = exact(bench, &bench.config.small.0, SHOTS, 1).map_err(|why| format!("after {failure}: {why}"))?;
