@@ -236,7 +236,7 @@ impl ReorderBuffer {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Held, ReorderBuffer};
+    use super::{BLOCK, Held, ReorderBuffer};
     use std::collections::BTreeMap;
 
     #[test]
@@ -277,6 +277,17 @@ mod tests {
             }
         }
         assert!((0..streams).all(|stream| reorder.next(stream) > 1_000));
+    }
+
+    #[test]
+    fn numbers_of_a_block_lie_side_by_side_from_where_the_block_begins() {
+        let reorder = ReorderBuffer::new(3, 64, 10);
+        for (stream, block) in [(0, 0), (0, 5), (2, 1), (2, 1_000_000)] {
+            let first = reorder.home(stream, block * BLOCK);
+            let homes: Vec<usize> = (0..BLOCK).map(|at| reorder.home(stream, block * BLOCK + at)).collect();
+            assert_eq!(homes, (first..first + BLOCK as usize).collect::<Vec<_>>(), "stream {stream}, block {block}");
+            assert_eq!(first % BLOCK as usize, 0);
+        }
     }
 
     /// What `misuse` says of itself after a reorder buffer with number 0 of stream 0 taken in and kept.

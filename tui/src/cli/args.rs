@@ -66,7 +66,7 @@ pub enum Command {
     Fit(super::fit::FitArgs),
     /// Write a run's recording as a trace that Perfetto opens
     Trace(super::trace::TraceArgs),
-    /// Check and measure each step of the GPU path on this machine; takes some minutes
+    /// Check and measure each step of the GPU path on this machine; takes a minute or more
     GpuCheck(super::gpu_check::GpuCheckArgs),
     /// Write the shell's completions to standard output
     Completions(super::manual::CompletionsArgs),

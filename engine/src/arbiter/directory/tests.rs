@@ -10,6 +10,7 @@ use crate::arbiter::page::Cause;
 use crate::arbiter::page::{
     Authority, Epoch, Hint, Limits, PageTable, Request, Response, Role, Routes, Signals, Silo, State, WriteBuffer,
 };
+use crate::arbiter::ports::OFFERS_MAX;
 use crate::arbiter::protocol::{Change, Message};
 use crate::arbiter::retry::BackOff;
 use crate::board::{Board, Place, Shape};
@@ -291,6 +292,16 @@ fn requests_beyond_the_open_transfers_get_try_later() {
     assert_eq!(world.silos[1].0.transfers_open(), OPEN_MAX);
     let (.., refused, _) = world.silos[1].1.out.pop_back().unwrap();
     assert_eq!(refused, Message::Refused(Response::TryLater));
+}
+
+#[test]
+fn requests_beyond_what_a_frame_holds_are_not_heard_and_counted() {
+    let mut world = World::new();
+    let (directory, plain) = &mut world.silos[1];
+    for page in 0..OFFERS_MAX as u32 + 2 {
+        let _ = directory.receive(plain, page, Silo::new(0), &Message::Request(request(0, Hint::Default)));
+    }
+    assert_eq!(directory.counts().unheard, 2);
 }
 
 #[test]

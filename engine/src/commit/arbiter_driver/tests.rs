@@ -4,7 +4,7 @@
 
 use super::{ArbiterDriver, Link};
 use crate::arbiter::deadlines::Timebase;
-use crate::arbiter::page::{Limits, PageTable, Silo};
+use crate::arbiter::page::{Limits, PageTable, Silo, State};
 use crate::board::{Board, Place, Shape};
 use crate::clock::Clock;
 use crate::commit::state::StreamStates;
@@ -66,4 +66,19 @@ fn two_silos_that_lock_both_pages_take_turns() {
     }
     let [fewer, more] = [acquired.iter().min().unwrap(), acquired.iter().max().unwrap()];
     assert!(*fewer > 1_000 && more < &(fewer * 2), "acquisitions of both pages by silo: {acquired:?}");
+}
+
+#[test]
+fn a_stream_that_settles_in_gets_a_lease_if_one_is_asked_for() {
+    let mut pair = Pair::new();
+    let settled = |pair: &mut Pair, lease_us| {
+        pair.frame(0, |arbiter, frame| {
+            let epoch = arbiter.settle_in(0, lease_us, frame);
+            let word = arbiter.directory.table().word(0);
+            assert_eq!(epoch, word.epoch());
+            word.state()
+        })
+    };
+    assert_eq!(settled(&mut pair, 0), State::Idle);
+    assert_eq!(settled(&mut pair, 50), State::Leased);
 }

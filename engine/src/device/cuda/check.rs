@@ -67,7 +67,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// A full check: some minutes.
+    /// A full check: a minute on an H100.
     pub const FULL: Scale = Scale {
         shots: 100_000,
         launches: 1_000_000,
@@ -77,7 +77,7 @@ impl Scale {
         limit: Nanos(60_000_000_000),
         total: Nanos(420_000_000_000),
     };
-    /// A quick check: seconds.
+    /// A quick check: half a minute, most of it to open contexts.
     pub const QUICK: Scale = Scale {
         shots: 2_000,
         launches: 5_000,
