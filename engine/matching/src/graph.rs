@@ -227,7 +227,21 @@ impl Graph {
         }
         graph.link();
         graph.apply_negative();
+        graph.shrink_to_fit();
         Ok(graph)
+    }
+
+    /// Gives back what its lists have reserved while they grew.
+    fn shrink_to_fit(&mut self) {
+        self.parts.shrink_to_fit();
+        self.edges.shrink_to_fit();
+        self.halves.shrink_to_fit();
+        self.edge_of.shrink_to_fit();
+        self.twins.shrink_to_fit();
+        self.observables.shrink_to_fit();
+        self.half_observables.shrink_to_fit();
+        self.always_detectors.shrink_to_fit();
+        self.always_edges.shrink_to_fit();
     }
 
     /// Numbers the nodes part by part.

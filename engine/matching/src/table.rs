@@ -81,6 +81,8 @@ impl Tables {
         }
         // A part's last node has nothing behind it; what is read for it is not used.
         tables.distances.push(BEYOND);
+        tables.distances.shrink_to_fit();
+        tables.steps.shrink_to_fit();
         tables
     }
 
@@ -123,7 +125,10 @@ impl Tables {
 
     /// Bytes on the heap.
     pub(crate) fn bytes(&self) -> usize {
-        self.distances.len() * 4 + self.steps.len() + self.boundary.len() * 5 + self.places.len() * size_of::<Place>()
+        self.distances.len() * 4
+            + self.steps.len()
+            + self.boundary.len() * 5
+            + self.places.len() * size_of::<Option<Place>>()
     }
 
     /// Whether `part` has tables.

@@ -1,5 +1,5 @@
-//! No allocation after construction: a counting allocator sees none while shots of every kind are
-//! matched.
+//! A counting allocator: it sees no allocation while shots of every kind are matched, and as many bytes
+//! in use as each part of the crate says.
 #![allow(clippy::unwrap_used, unsafe_code, reason = "harness")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -16,6 +16,7 @@ struct Counting;
 thread_local! {
     /// Of this thread: the harness's own threads allocate when they like.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    static BYTES: Cell<isize> = const { Cell::new(0) };
 }
 
 fn allocations() -> u64 {
@@ -26,11 +27,13 @@ fn allocations() -> u64 {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+        let _ = BYTES.try_with(|bytes| bytes.set(bytes.get() + layout.size().cast_signed()));
         // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        let _ = BYTES.try_with(|bytes| bytes.set(bytes.get() - layout.size().cast_signed()));
         // SAFETY: the caller's promise.
         unsafe { System.dealloc(memory, layout) }
     }
@@ -187,4 +190,50 @@ fn nothing_is_allocated_in_a_look_up() {
     }
     assert!(lookup.decode([13], &mut [0]).is_err());
     assert_eq!((allocations() - before, answered), (0, 1 << 12));
+}
+
+/// What `make` makes, and the bytes on the heap that it leaves in use.
+fn held<T>(make: impl FnOnce() -> T) -> (T, usize) {
+    let before = BYTES.with(Cell::get);
+    let made = make();
+    (made, (BYTES.with(Cell::get) - before).cast_unsigned())
+}
+
+/// `bytes` is what a part says of itself.
+#[track_caller]
+fn says<T>(make: impl FnOnce() -> T, bytes: impl FnOnce(&T) -> usize) -> Arc<T> {
+    let (made, held) = held(make);
+    assert_eq!(bytes(&made), held);
+    assert!(held > 0);
+    Arc::new(made)
+}
+
+#[test]
+fn each_part_says_how_many_bytes_it_has_on_the_heap() {
+    for (words, table_bytes_max) in [(1, TABLE_BYTES_MAX), (3, 0)] {
+        let shared = says(|| model(words, table_bytes_max), MatchingModel::bytes);
+        says(|| Matcher::new(Arc::clone(&shared)), Matcher::bytes);
+        says(|| UnionFind::new(Arc::clone(&shared)), UnionFind::bytes);
+        let correlation = |edge| Correlation { edge, other: edge + 1, weight: 0.5 };
+        let make = || CorrelatedModel::new(Arc::clone(&shared), (0..20).map(correlation)).unwrap();
+        let correlated = says(make, CorrelatedModel::bytes);
+        says(|| CorrelatedMatcher::new(Arc::clone(&correlated)), CorrelatedMatcher::bytes);
+    }
+    let ring = (0..12).map(|at| Edge { a: at, b: (at != 5).then_some((at + 1) % 12), weight: 1.0, observables: &[5] });
+    let ring = Arc::new(MatchingModel::new(13, 1, ring).unwrap());
+    let table = says(|| LookupModel::new(Arc::clone(&ring), 1 << 20).unwrap(), LookupModel::bytes);
+    says(|| Lookup::new(Arc::clone(&table)), Lookup::bytes);
+}
+
+/// Each row of the square is a round.
+#[test]
+fn streams_and_blocks_say_how_many_bytes_they_have_on_the_heap() {
+    let round_of: Vec<u32> = (0..SIDE * SIDE).map(|detector| detector / SIDE).collect();
+    let stream = says(|| StreamModel::new(&round_of, 1, edges(&[5]), 2, 3).unwrap(), StreamModel::bytes);
+    says(|| StreamMatcher::new(Arc::clone(&stream)), StreamMatcher::bytes);
+    let blocks = says(|| BlockModel::new(&round_of, 1, edges(&[5]), 4).unwrap(), BlockModel::bytes);
+    for index in 0..blocks.blocks() {
+        says(|| BlockMatcher::new(Arc::clone(&blocks), index), BlockMatcher::bytes);
+    }
+    says(|| BlockFusion::new(Arc::clone(&blocks)), BlockFusion::bytes);
 }

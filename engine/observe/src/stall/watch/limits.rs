@@ -79,6 +79,14 @@ fn a_thread_that_waited_for_a_hundredth_of_the_last_half_second_is_said_to_wait(
 }
 
 #[test]
+fn every_thread_has_an_account_in_each_round() {
+    let mut world = opened();
+    world.run(1_000 * MS, [true, true]);
+    let kept: Vec<usize> = world.dog.threads.iter().map(|thread| thread.bases.len()).collect();
+    assert_eq!(kept, [super::BASELINES; 2]);
+}
+
+#[test]
 fn half_a_second_of_accounts_is_kept() {
     let mut world = opened();
     world.dog.threads[0].bases.clear();
