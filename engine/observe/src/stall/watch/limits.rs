@@ -79,11 +79,15 @@ fn a_thread_that_waited_for_a_hundredth_of_the_last_half_second_is_said_to_wait(
 }
 
 #[test]
-fn every_thread_has_an_account_in_each_round() {
+fn every_thread_has_an_account_and_the_limit_of_its_gaps_in_each_round() {
     let mut world = opened();
+    world.dog.config.rules = vec![AlarmRule { limit: 0.5, ..RuleId::FrameGap.bundled() }];
     world.run(1_000 * MS, [true, true]);
-    let kept: Vec<usize> = world.dog.threads.iter().map(|thread| thread.bases.len()).collect();
-    assert_eq!(kept, [super::BASELINES; 2]);
+    for thread in [0, 1] {
+        assert_eq!(world.dog.threads[thread].bases.len(), super::BASELINES);
+        // Half of the limit of a heartbeat, 10 ms.
+        assert_eq!(board::get(&world.board.thread(thread).gap_limit_ticks), 5 * MS);
+    }
 }
 
 #[test]
