@@ -10,7 +10,9 @@
 //
 // FAKE_DEVICES=N (0: none), FAKE_VERSION=13000, FAKE_CAPABILITY=90, and FAKE_RULES, a list of CALL:CODE:FROM:COUNT[:KIND]
 // parted by commas: from its FROM-th use on, COUNT uses (0: all) of CALL answer CODE. KIND sticky: the context answers it
-// from then on and runs nothing more; where it is an error of a kernel, so do all contexts, and none is created any more. KIND delay: the graph is launched, and runs CODE milliseconds late.
+// from then on and runs nothing more; where it is an error of a kernel, so do all contexts, and none is created any more.
+// KIND fault: the graph is launched and its kernel fails with CODE: no graph of the process runs any more, and 150 ms later
+// all contexts answer CODE, as on an H100. KIND delay: the graph is launched, and runs CODE milliseconds late.
 // A build with -DWITHOUT_GRAPH_UPLOAD lacks a symbol, as an old library would.
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -63,6 +65,8 @@ static __thread Context *current;
 static Registered *registered;
 // The error of a kernel that the process keeps: no context works any more, and none is created.
 static int kept;
+// The error of a kernel that the driver has not noticed yet.
+static int faulted;
 
 static int is_of_a_kernel(int code)
 {
@@ -73,7 +77,7 @@ static int lost(Context *context) { return kept ? kept : context->poison; }
 static int setting(const char *name, int otherwise) { char *text = getenv(name); return text ? atoi(text) : otherwise; }
 
 // Rules.
-enum Kind { PLAIN, STICKY, DELAY };
+enum Kind { PLAIN, STICKY, DELAY, FAULT };
 typedef struct { char call[48]; int code, from, count; enum Kind kind; int uses; } Rule;
 #define RULES_MAX 8
 static Rule rules[RULES_MAX];
@@ -90,9 +94,26 @@ __attribute__((constructor)) static void read_rules(void)
             fprintf(stderr, "fake driver: FAKE_RULES: cannot read '%s'\n", one);
             _exit(99);
         }
-        rule->kind = !strcmp(kind, "sticky") ? STICKY : !strcmp(kind, "delay") ? DELAY : PLAIN;
+        rule->kind = !strcmp(kind, "sticky") ? STICKY : !strcmp(kind, "delay") ? DELAY : !strcmp(kind, "fault") ? FAULT : PLAIN;
     }
     free(copy);
+}
+static void *notice(void *nothing)
+{
+    usleep(150000);
+    pthread_mutex_lock(&lock);
+    kept = faulted;
+    pthread_cond_broadcast(&change);
+    pthread_mutex_unlock(&lock);
+    return nothing;
+}
+// With the lock held.
+static void fault(int code)
+{
+    pthread_t thread;
+    if (faulted) return;
+    faulted = code;
+    if (!pthread_create(&thread, NULL, notice, NULL)) pthread_detach(thread);
 }
 // The code that `call` answers with, and by how much its graph is late.
 static int refused(const char *call, int *delay_ms)
@@ -104,6 +125,7 @@ static int refused(const char *call, int *delay_ms)
         if (strcmp(rule->call, call)) continue;
         int use = ++rule->uses;
         if (use < rule->from || (rule->count && use >= rule->from + rule->count)) continue;
+        if (rule->kind == FAULT) { fault(rule->code); continue; }
         if (rule->kind == DELAY) { if (delay_ms) *delay_ms = rule->code; continue; }
         if (rule->kind == STICKY && current) poison(current, rule->code);
         code = rule->code;
@@ -149,6 +171,7 @@ static void *run(void *argument)
         stream->first = job->next;
         if (!stream->first) stream->last = NULL;
         stream->is_busy = 1;
+        while (faulted && !kept) pthread_cond_wait(&change, &lock);
         pthread_mutex_unlock(&lock);
         if (job->delay_ms) usleep(1000 * (unsigned)job->delay_ms);
         for (int i = 0; i < job->graph.count; i++)
