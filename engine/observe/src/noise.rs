@@ -298,8 +298,7 @@ impl Measured {
         let all_ns: u64 = by.iter().map(|(_, _, ns)| ns).sum();
         let mut sorted = by;
         sorted.sort_by_key(|(_, _, ns)| std::cmp::Reverse(*ns));
-        let switched = crate::stall::switches::Switched { by: sorted, is_of_core: true, ..Default::default() };
-        let named = switches.named(&switched, &[], NAMED_MAX);
+        let named = switches.named(&sorted, &[], NAMED_MAX);
         let others_ns = all_ns - named.iter().map(|other| other.ran_ns).sum::<u64>().min(all_ns);
         let mut shares: Vec<Share> =
             named.iter().map(|other| Share::task(OtherThread::who(other), other.ran_ns)).collect();

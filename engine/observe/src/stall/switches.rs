@@ -141,14 +141,15 @@ impl Switches {
 }
 
 impl Switches {
-    /// The first `most` of those who ran there, who ran most first: processes of one name and
-    /// parent together. A thread that neither runs nor has a recorded name gets it from `known`.
+    /// The first `most` of those who ran there, as in [`Switched::by`], who ran most first: processes
+    /// of one name and parent together. A thread that neither runs nor has a recorded name gets it
+    /// from `known`.
     #[must_use]
-    pub fn named(&self, switched: &Switched, known: &[OtherThread], most: usize) -> Vec<OtherThread> {
+    pub fn named(&self, by: &[(u32, u32, u64)], known: &[OtherThread], most: usize) -> Vec<OtherThread> {
         let own = std::process::id();
         let mut found: Vec<(u32, OtherThread)> = Vec::new();
         let mut counted = BTreeSet::new();
-        for (pid, tid, ran_ns) in switched.by.iter().take(NAMED_MAX) {
+        for (pid, tid, ran_ns) in by.iter().take(NAMED_MAX) {
             let is_own = *pid == own;
             // Of other programs the process's name: each of a compiler's threads has one of its
             // own.

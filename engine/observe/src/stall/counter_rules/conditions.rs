@@ -530,3 +530,29 @@ fn stages_are_the_means_of_what_came_between_two_looks() {
         late.verdict.evidence
     );
 }
+
+#[test]
+fn the_busiest_role_is_the_one_with_the_most_ticks_between_two_readings_and_the_first_of_two_alike() {
+    let shape = Shape { threads: 3, silos: 1, slots: 1, workers: 1, decoders: 1, streams: 1 };
+    let board = Board::create(shape, Place::Private).unwrap();
+    for (index, name) in ["one", "two", "three"].into_iter().enumerate() {
+        let block = board.thread(index);
+        block.name.write(name);
+        board::set(&block.roles_count, 1);
+        board::set(&block.roles[0].identity, RoleKind::Poll as u64);
+        board::set(&block.roles[0].busy_ticks, 100);
+    }
+    let reading = || reading::CounterReading::of(&board, 0, TickRate::NANOS);
+    let busiest = |ticks: [u64; 3]| {
+        let then = reading();
+        for (index, more) in ticks.into_iter().enumerate() {
+            board::add(&board.thread(index).roles[0].busy_ticks, more);
+            board::add(&board.thread(index).roles[0].items, 2 * more);
+        }
+        let found = reading::busiest(&board, &then, &reading()).unwrap();
+        (found.thread, found.role, found.ticks, found.items)
+    };
+    assert_eq!(busiest([5, 9, 7]), ("two".to_owned(), "poll", 9, 18));
+    assert_eq!(busiest([9, 9, 7]), ("one".to_owned(), "poll", 9, 18));
+    assert_eq!(busiest([1, 2, 3]), ("three".to_owned(), "poll", 3, 6));
+}

@@ -138,14 +138,13 @@ fn processes_of_one_name_and_parent_are_told_together_with_their_share() {
     let mut by: Vec<(u32, u32, u64)> = (first..first + 48).map(|tid| (tid, tid, 2_000_000)).collect();
     by.push((first, first, 1_000_000));
     by.push((7_000_000, 7_000_000, 5_000_000));
-    let switched = Switched { by, is_of_core: true, ..Switched::default() };
-    let named = switches.named(&switched, &[], 4);
+    let named = switches.named(&by, &[], 4);
     let told: Vec<(String, u64)> = named.iter().map(|other| (other.who(), other.ran_ns)).collect();
     let all = ("gzip ×48, children of sh (5000000)".to_owned(), 97_000_000);
     assert_eq!(told, [all, ("processes that have ended (7000000)".to_owned(), 5_000_000)]);
     assert!(named.iter().all(|other| other.is_recorded));
     let known = [OtherThread::seen(7_000_000, "cc".to_owned(), 0, false)];
-    assert_eq!(switches.named(&switched, &known, 4)[1].who(), "cc (7000000)", "seen on the core before");
+    assert_eq!(switches.named(&by, &known, 4)[1].who(), "cc (7000000)", "seen on the core before");
 }
 
 /// The kernel's own word, where it permits it: a process that is gone has its name and its parent.

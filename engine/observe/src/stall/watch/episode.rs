@@ -33,6 +33,26 @@ pub(super) struct Episode {
     pub(super) culprit: Option<String>,
 }
 
+/// Bits of a stack's ticket that name its thread.
+const THREAD_BITS: u32 = 10;
+
+/// Names the stack of thread `index` in the stall that began at `onset`.
+pub(super) fn ticket(onset: Ticks, index: usize) -> u64 {
+    onset.0 << THREAD_BITS | index as u64
+}
+
+/// The thread of a ticket.
+pub(super) fn thread_of(ticket: u64) -> usize {
+    (ticket & ((1 << THREAD_BITS) - 1)) as usize
+}
+
+/// The scan of a core in which a thread ran for longest, the earlier of two alike: the later does not see
+/// a thread that has ended since.
+pub(super) fn fuller(later: Vec<OtherThread>, earlier: &[OtherThread]) -> Vec<OtherThread> {
+    let most = |others: &[OtherThread]| others.first().map(|other| other.ran_ns);
+    if most(&later) > most(earlier) { later } else { earlier.to_vec() }
+}
+
 impl Watchdog {
     /// Puts threads that the kernel's records name before those that were only seen on the core. A
     /// thread that has ended gets its name from `earlier`.
@@ -45,7 +65,7 @@ impl Watchdog {
             return;
         };
         let known: Vec<OtherThread> = seen.others.iter().chain(earlier).cloned().collect();
-        let mut named = self.switches.named(switched, &known, NAMED_MAX);
+        let mut named = self.switches.named(&switched.by, &known, NAMED_MAX);
         seen.others.retain(|other| named.iter().all(|known| known.pid != other.pid));
         named.append(&mut seen.others);
         seen.others = named;
@@ -149,13 +169,8 @@ impl Watchdog {
     fn others(&self, index: usize, episode: &Episode, now: Ticks) -> Vec<OtherThread> {
         let (tid, core) = (self.threads[index].tid, self.threads[index].core);
         let Some(before) = &episode.look else { return Vec::new() };
-        let mut others = competitors::others(Some(before), &competitors::scan_core(core, self.at_ns(now)), tid);
-        // A thread that has ended since keeps its place: the later scan does not see it.
-        let most = |others: &[OtherThread]| others.first().map(|other| other.ran_ns);
-        if most(&others) <= most(&episode.seen.others) {
-            others.clone_from(&episode.seen.others);
-        }
-        others
+        let others = competitors::others(Some(before), &competitors::scan_core(core, self.at_ns(now)), tid);
+        fuller(others, &episode.seen.others)
     }
 
     /// Writes the verdict on `seen` into the alarm. What was known and is hidden now stays known.
@@ -213,7 +228,7 @@ impl Watchdog {
             if let Some(episode) = self.threads[index].episode.as_mut().filter(|episode| episode.heartbeat == heartbeat)
             {
                 episode.asked = SignalState::Answered;
-                let ticket = self.alarms.record(episode.place).onset.0 << 10 | index as u64;
+                let ticket = ticket(self.alarms.record(episode.place).onset, index);
                 if self.symbolizer.is_none() {
                     self.symbolizer = Symbolizer::start();
                 }
@@ -221,9 +236,10 @@ impl Watchdog {
             }
         }
         while let Some((ticket, named)) = self.symbolizer.as_ref().and_then(Symbolizer::take) {
-            let index = (ticket & 1023) as usize;
+            let index = thread_of(ticket);
             let Some(place) = self.alarms.find(RuleId::Heartbeat, Site::Thread(index as u32)) else { continue };
-            if self.alarms.record(place).onset.0 << 10 != ticket & !1023 {
+            // A stack of an earlier stall of the thread comes too late.
+            if ticket != self::ticket(self.alarms.record(place).onset, index) {
                 continue;
             }
             let board = Arc::clone(&self.config.board);

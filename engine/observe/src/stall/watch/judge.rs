@@ -199,10 +199,10 @@ impl Watchdog {
             (Cause::Steal, String::new(), sentence)
         } else {
             let (who, is_recorded) = self.competitor(index, took_ns);
-            let by = match who.as_str() {
-                "" => switches::unknown(&self.switches.hidden().into_iter().collect::<Vec<_>>()).to_owned(),
-                who if is_recorded => format!("by {who}"),
-                who => format!("last seen there: {who}"),
+            let by = if who.is_empty() {
+                switches::unknown(&self.switches.hidden().into_iter().collect::<Vec<_>>()).to_owned()
+            } else {
+                by_whom(&who, is_recorded)
             };
             let sentence = format!("{name} was descheduled for {share} % of 0.5 s on core {core}; {by}");
             (Cause::Descheduled, who, sentence)
@@ -218,7 +218,7 @@ impl Watchdog {
         let (now, block) = (self.config.clock.ticks(), self.config.board.thread(index));
         let since = Ticks(now.0.saturating_sub(self.config.clock.rate().ticks(Nanos(HALF_SECOND_NS)).0));
         if let Some(switched) = self.switched(index, since, now).filter(|switched| switched.is_of_core) {
-            let named = self.switches.named(&switched, &[], 1);
+            let named = self.switches.named(&switched.by, &[], 1);
             let most = named.first().filter(|other| other.ran_ns >= waited_ns / 4);
             return (most.map(OtherThread::who).unwrap_or_default(), true);
         }
@@ -267,6 +267,11 @@ impl Watchdog {
         };
         Some(condition(RuleId::Interrupts, site, a_second, None, verdict))
     }
+}
+
+/// Who had a core, as the records of switches or a look at the core say.
+pub(super) fn by_whom(who: &str, is_recorded: bool) -> String {
+    if is_recorded { format!("by {who}") } else { format!("last seen there: {who}") }
 }
 
 /// How long the thread stood ready and did not run between two accounts.

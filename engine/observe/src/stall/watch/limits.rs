@@ -7,7 +7,7 @@ use crate::board::alarms::{AlarmState, Confidence, Site};
 use crate::board::gaps::Gap;
 use crate::board::{self, Phase};
 use crate::profile::{AlarmRule, RuleId, Severity};
-use crate::stall::account::{CoreAccount, ThreadAccount};
+use crate::stall::account::{CoreAccount, OtherThread, ThreadAccount};
 use crate::stall::counter_rules::{Condition, condition, plain};
 use crate::stall::procfs::{CoreTimes, Interrupts};
 use crate::stall::verdict::Cause;
@@ -374,4 +374,31 @@ fn a_tick_that_comes_late_by_more_than_five_milliseconds_is_the_watchdogs_own() 
     let tick_ns = super::TICK.as_nanos() as u64;
     assert_eq!(late(tick_ns + 5 * MS), (0, false));
     assert_eq!(late(tick_ns + 5 * MS + 1), (5 * MS + 1, true));
+}
+
+#[test]
+fn the_scan_in_which_a_thread_ran_for_longest_is_kept_and_the_earlier_of_two_alike() {
+    let scan = |name: &str, ran_ns| vec![OtherThread::seen(9, name.to_owned(), ran_ns, false)];
+    let kept = |later: Vec<OtherThread>, earlier: Vec<OtherThread>| {
+        super::episode::fuller(later, &earlier).first().map(|other| other.command.clone())
+    };
+    assert_eq!(kept(scan("later", 6), scan("earlier", 5)).unwrap(), "later");
+    assert_eq!(kept(scan("later", 5), scan("earlier", 5)).unwrap(), "earlier");
+    assert_eq!(kept(Vec::new(), scan("earlier", 0)).unwrap(), "earlier");
+    assert_eq!(kept(scan("later", 0), Vec::new()).unwrap(), "later");
+}
+
+#[test]
+fn who_had_a_core_is_said_as_recorded_or_as_seen_there() {
+    let said = [true, false].map(|is_recorded| super::judge::by_whom("cargo (81)", is_recorded));
+    assert_eq!(said, ["by cargo (81)", "last seen there: cargo (81)"]);
+}
+
+#[test]
+fn a_stacks_ticket_names_its_thread_and_its_stall() {
+    let ticket = |onset, index| super::episode::ticket(Ticks(onset), index);
+    for index in [0, 5, 1_023] {
+        assert_eq!(super::episode::thread_of(ticket(7 * MS, index)), index);
+    }
+    assert!(ticket(7 * MS, 5) != ticket(8 * MS, 5) && ticket(7 * MS, 5) != ticket(7 * MS, 4));
 }

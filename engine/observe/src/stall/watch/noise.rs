@@ -73,8 +73,7 @@ impl NoiseAccount {
             return;
         }
         by.sort_by_key(|(_, _, ns)| std::cmp::Reverse(*ns));
-        let switched = Switched { by, is_of_core: true, ..Switched::default() };
-        for other in switches.named(&switched, &self.known, LOOKED_UP) {
+        for other in switches.named(&by, &self.known, LOOKED_UP) {
             self.learn(other);
         }
         if let Some(most) = self.known.iter().max_by_key(|other| other.ran_ns) {
