@@ -121,7 +121,8 @@ fn a_buffer_that_covers_the_shot_gives_the_lightest_matching() {
 /// the answer says, and the answer is not lighter than the lightest one.
 #[test]
 fn with_short_buffers_each_answer_is_a_matching() {
-    let (graphs, mut answered, mut heavier) = (crate::oracle::graphs(6_000), 0, 0);
+    let graphs = crate::oracle::graphs(6_000);
+    let (mut answered, mut heavier) = (0, 0);
     for seed in 0..graphs {
         let mut draws = Draws(seed);
         let mut layers = layers(&mut draws);

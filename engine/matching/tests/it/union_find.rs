@@ -18,7 +18,8 @@ fn explained(case: &Case, edges: impl Iterator<Item = u32>) -> (u64, i64) {
 /// weighs what it says; it is given if and only if there is a matching, and is never lighter.
 #[test]
 fn every_answer_explains_its_shot() {
-    let (graphs, mut answered, mut heavier, mut refused) = (crate::oracle::graphs(20_000), 0, 0, 0);
+    let graphs = crate::oracle::graphs(20_000);
+    let (mut answered, mut heavier, mut refused) = (0, 0, 0);
     for seed in 0..graphs {
         let mut draws = Draws(seed);
         let mut case = case(&mut draws);

@@ -137,7 +137,7 @@ pub struct Rig {
     mapped: Mapped,
     works: Works,
     groups: Vec<Group>,
-    shot: Option<Shot>,
+    kernel: Option<ShotKernel>,
     /// Enclose a launch that is sampled.
     events: [CUevent; 2],
     device_bytes: u64,
@@ -171,7 +171,7 @@ impl Rig {
         let mapped = unsafe { Mapped::register(&context, &works.spans()) }?;
         let context = ManuallyDrop::new(context);
         let mut rig =
-            Rig { context, mapped, works, groups: Vec::new(), shot: None, events: [null_mut(); 2], device_bytes: 0 };
+            Rig { context, mapped, works, groups: Vec::new(), kernel: None, events: [null_mut(); 2], device_bytes: 0 };
         rig.works.reports.clear();
         let silo = rig.silo()?;
         let kernels = rig.context.load().map_err(rig.context.refused("loading the kernels"))?;
@@ -238,16 +238,16 @@ impl Rig {
     }
 
     fn capture_all(&mut self, kernels: &Kernels, silo: Silo) -> Result<(), Failure> {
-        let shot = Shot::new(kernels, silo)?;
+        let kernel = ShotKernel::new(kernels, silo)?;
         let (workers, batch) = (self.works.bank.len() as u32, self.works.batch_shots);
         for first in (0..workers).step_by(batch as usize) {
             let blocks = batch.min(workers - first);
             let stream = stream(self.context.driver)?;
             let graph =
-                capture(self.context.driver, stream, || shot.launch(self.context.driver, stream, first, blocks))?;
+                capture(self.context.driver, stream, || kernel.launch(self.context.driver, stream, first, blocks))?;
             self.groups.push(Group { stream, graph });
         }
-        self.shot = Some(shot);
+        self.kernel = Some(kernel);
         for event in &mut self.events {
             // SAFETY: a place for the handle; flags 0: with times.
             done("cuEventCreate", unsafe { (self.context.driver.event_create)(event, 0) })?;
@@ -309,8 +309,8 @@ impl Rig {
     pub(super) fn launch_kernel(&self, group: usize) -> Result<(), Failure> {
         let (workers, batch) = (self.works.bank.len() as u32, self.works.batch_shots);
         let first = group as u32 * batch;
-        let Some(shot) = &self.shot else { return Ok(()) };
-        shot.launch(self.context.driver, self.groups[group].stream, first, batch.min(workers - first))
+        let Some(kernel) = &self.kernel else { return Ok(()) };
+        kernel.launch(self.context.driver, self.groups[group].stream, first, batch.min(workers - first))
     }
 
     /// The time between the two events of [`Rig::launch_timed`], both of which have occurred.
@@ -426,16 +426,16 @@ impl Drop for Rig {
 }
 
 /// The kernel of a graph with its arguments.
-pub(super) struct Shot {
-    kernel: CUfunction,
+pub(super) struct ShotKernel {
+    function: CUfunction,
     threads: u32,
     silo: Silo,
 }
 
-impl Shot {
-    fn new(kernels: &Kernels, silo: Silo) -> Result<Shot, Failure> {
+impl ShotKernel {
+    fn new(kernels: &Kernels, silo: Silo) -> Result<ShotKernel, Failure> {
         let threads = silo.detectors.max(silo.words).next_multiple_of(32).clamp(32, THREADS_MAX);
-        Ok(Shot { kernel: kernels.function(c"pinwheel_shot")?, threads, silo })
+        Ok(ShotKernel { function: kernels.function(c"pinwheel_shot")?, threads, silo })
     }
 
     /// Launches the kernel in `stream` for `blocks` workers from `first` on.
@@ -443,7 +443,7 @@ impl Shot {
         let (mut silo, mut first) = (self.silo, first);
         let mut arguments = [(&raw mut silo).cast(), (&raw mut first).cast()];
         // SAFETY: the arguments are those of the kernel in predecoder.cu.
-        unsafe { launch(driver, self.kernel, (blocks, self.threads), stream, &mut arguments) }
+        unsafe { launch(driver, self.function, (blocks, self.threads), stream, &mut arguments) }
     }
 }
 
