@@ -173,7 +173,7 @@ rules! {
         "a launch did not complete: check the device; the worker is used again when its launch completes";
     /// The device takes no launches.
     DeviceLost = 7, "device_lost", "devices", Critical, 1.0, 1.0,
-        "the CPU predecoder decodes the shots while the device is recreated; read the device's log";
+        "the CPU predecoder decodes the shots meanwhile; read the device's log, and restart the engine if the alarm says so";
     /// A stream's detection events do not fit the model.
     InputHealth = 8, "input_health", "verdict: 1 suspect, 2 bad", Warn, 1.0, 1.0,
         "the model, its noise or the bit order is wrong: compare the detectors with the most events with the experiment";
