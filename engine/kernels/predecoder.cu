@@ -1,15 +1,16 @@
 // A worker's graph: takes its mail, predecodes the shot, writes the outputs and then the ready word.
 //
-// Runs on a device, in one captured graph for each group of workers: one kernel, one block for each worker. As plain C in
-// tests. A launch serves every worker of its group whose doorbell shows a generation that was not taken yet, so a group
-// may be launched with fewer shots than it has workers. Bounds: one shot for each worker; a job number or payload address
-// outside its memory is refused. Never spins, and never changes a word of the host's by more than a load or a store.
+// Runs on a device, in one captured graph for each group of workers: one kernel, one block for each worker. As plain C
+// in tests. A launch serves every worker of its group whose doorbell shows a generation that was not taken yet, so a
+// group may be launched with fewer shots than it has workers. Bounds: one shot for each worker; a job number or payload
+// address outside its memory is refused. Never spins, and never changes a word of the host's by more than a load or a
+// store.
 //
 // Why the result is the same for every order of threads: all of them look at the shot as it came, each bit of it is
 // resolved by one thread at most, and what is done is an exclusive or.
 //
-// Why one kernel: the next kernel of a graph begins about a microsecond after the one before (measured on an H100), which
-// every shot would pay twice.
+// Why one kernel: the next kernel of a graph begins about a microsecond after the one before (measured on an H100),
+// which every shot would pay twice.
 #include "layout.h"
 
 struct Company {

@@ -100,7 +100,10 @@ static double now_us()
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-static double quantile(std::vector<double> &sorted, double share) { return sorted[(size_t)(share * (double)(sorted.size() - 1))]; }
+static double quantile(const std::vector<double> &sorted, double share)
+{
+    return sorted[(size_t)(share * (double)(sorted.size() - 1))];
+}
 
 template <class Start, class Wait> static void measure(const char *name, Start start, Wait wait)
 {
@@ -121,7 +124,8 @@ template <class Start, class Wait> static void measure(const char *name, Start s
         if (round >= ROUNDS / 10) times.push_back(ended - began);
     }
     std::sort(times.begin(), times.end());
-    printf("%-34s p50 %6.2f  p99 %6.2f  p99.9 %6.2f us\n", name, quantile(times, 0.5), quantile(times, 0.99), quantile(times, 0.999));
+    double p50 = quantile(times, 0.5), p99 = quantile(times, 0.99), p999 = quantile(times, 0.999);
+    printf("%-34s p50 %6.2f  p99 %6.2f  p99.9 %6.2f us\n", name, p50, p99, p999);
     fflush(stdout);
 }
 

@@ -10,9 +10,9 @@
 //
 // FAKE_DEVICES=N (0: none), FAKE_VERSION=13000, FAKE_CAPABILITY=90, and FAKE_RULES, a list of CALL:CODE:FROM:COUNT[:KIND]
 // parted by commas: from its FROM-th use on, COUNT uses (0: all) of CALL answer CODE. KIND sticky: the context answers it
-// from then on and runs nothing more; where it is an error of a kernel, so do all contexts, and none is created any more.
-// KIND fault: the graph is launched and its kernel fails with CODE: no graph of the process runs any more, and 150 ms later
-// all contexts answer CODE, as on an H100. KIND delay: the graph is launched, and runs CODE milliseconds late.
+// from then on and runs nothing more; where it is an error of a kernel, so do all contexts, and none is created any
+// more. KIND fault: the graph is launched and its kernel fails with CODE: no graph of the process runs any more, and
+// 150 ms later all contexts answer CODE, as on an H100. KIND delay: the graph is launched, and runs CODE milliseconds late.
 // A build with -DWITHOUT_GRAPH_UPLOAD lacks a symbol, as an old library would.
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -94,7 +94,8 @@ __attribute__((constructor)) static void read_rules(void)
             fprintf(stderr, "fake driver: FAKE_RULES: cannot read '%s'\n", one);
             _exit(99);
         }
-        rule->kind = !strcmp(kind, "sticky") ? STICKY : !strcmp(kind, "delay") ? DELAY : !strcmp(kind, "fault") ? FAULT : PLAIN;
+        static const char *const kinds[] = { [STICKY] = "sticky", [DELAY] = "delay", [FAULT] = "fault" };
+        for (enum Kind known = STICKY; known <= FAULT; known++) if (!strcmp(kind, kinds[known])) rule->kind = known;
     }
     free(copy);
 }
@@ -134,7 +135,8 @@ static int refused(const char *call, int *delay_ms)
     return code;
 }
 #define CALL(name) do { int code = refused(name, NULL); if (code) return code; } while (0)
-#define IN_CONTEXT(name) do { if (!current) return INVALID_CONTEXT; CALL(name); if (lost(current)) return lost(current); } while (0)
+#define IN_CONTEXT(name) \
+    do { if (!current) return INVALID_CONTEXT; CALL(name); if (lost(current)) return lost(current); } while (0)
 
 // Running.
 static int is_known(Context *context, Address at)

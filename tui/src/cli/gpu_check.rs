@@ -1,6 +1,6 @@
 //! `pinwheel gpu-check`: checks and measures every step of the GPU path on this machine.
 //!
-//! Runs on the main thread, which is pinned meanwhile, for seven minutes at most; it took 49 s on an H100. Exit status 0:
+//! Runs on the main thread, which is pinned meanwhile, for seven minutes at most (49 s on an H100). Exit status 0:
 //! every step passed; 1: a step failed; 2: there is no GPU. Prints each step on standard error when
 //! it ends; the JSON result is the last line.
 
