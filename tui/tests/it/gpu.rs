@@ -284,8 +284,11 @@ fn after_an_error_of_a_kernel_the_cpu_goes_on_and_the_report_asks_for_a_restart(
             let gpu = &report["gpus"][0];
             let [renewals, failed, code] = ["renewals", "renewals_failed", "needs_restart_code"].map(|key| &gpu[key]);
             assert_eq!(renewals, 0, "{gpu}");
-            // One attempt is enough to know.
-            failed == 1 && code == 719 && report["alarms"].to_string().contains("start the engine again")
+            let alarms = report["alarms"].to_string();
+            let says = |what: &str| alarms.contains(what);
+            // One attempt is enough to know. The alarm may have been raised before that.
+            let is_told = says("start the engine again") && says("restart the engine: after CUDA error 719");
+            failed == 1 && code == 719 && is_told
         });
     }
 }

@@ -390,8 +390,10 @@ fn standing(board: &Board, silo: usize, now: &SiloReading, found: &mut Vec<Condi
         if restart != 0 {
             sentence += &format!("; restart the engine: after CUDA error {restart} the driver opens no device in it");
         }
+        // A cause of its own, so that the alarm says it although it was raised for a device that might come back.
+        let cause = if restart != 0 { Cause::DeviceError } else { Cause::DeviceHung };
         let losses = Some(board::get(&board.dispatch(silo).device_losses));
-        found.push(condition(RuleId::DeviceLost, site, 1.0, losses, plain(Cause::DeviceHung, sentence)));
+        found.push(condition(RuleId::DeviceLost, site, 1.0, losses, plain(cause, sentence)));
     }
     if now.duplicated > 0 {
         let sentence =

@@ -90,6 +90,8 @@ causes! {
     Died = "died",
     /// The device answers nothing.
     DeviceHung = "device hung",
+    /// A kernel failed: the driver opens the device in this process no more.
+    DeviceError = "device error",
     /// Launches fail.
     LaunchesFail = "launches fail",
     /// A worker never completed its launch.

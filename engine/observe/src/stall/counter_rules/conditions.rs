@@ -203,7 +203,7 @@ fn a_lost_device_and_duplicates_stand_as_long_as_the_board_says_so() {
     });
     let sentence = "silo 0: device lost, no worker answers; 0 shots predecoded on the CPU; restart the engine: after CUDA \
                     error 700 the driver opens no device in it";
-    assert_eq!(for_good.verdict.sentence, sentence);
+    assert_eq!((for_good.verdict.cause, for_good.verdict.sentence.as_str()), (Cause::DeviceError, sentence));
     let twice = one(RuleId::Duplicates, |board| board::set(&board.harvest(0).duplicated, 2));
     assert_eq!((twice.site, twice.value, twice.count, twice.verdict.cause), (SILO, 2.0, Some(2), Cause::Defect));
     assert_eq!(twice.verdict.sentence, "silo 0: 2 shots answered more than once: a defect, please report");
