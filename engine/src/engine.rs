@@ -119,6 +119,8 @@ pub struct Config {
     pub drill_command: Option<Arc<DrillCommand>>,
     /// To engines of other hosts, for a live input of as many streams; `None`: all shots are decoded here.
     pub bridge: Option<BridgeEnd>,
+    /// The owner takes requests for another input, by [`Engine::input_wanted`]; `false`: they are refused.
+    pub takes_inputs: bool,
 }
 
 /// Writes the next shot of a stream into the given words; `false` at its end.
@@ -365,7 +367,7 @@ pub enum NoteError {
 }
 
 /// Requests to the control thread. Relaxed: each is a plain word that stands alone.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Requests {
     /// 0: none requested; else see [`Requests::drain`].
     drain: AtomicU64,
@@ -380,6 +382,11 @@ impl Requests {
     /// As `DRAINED`, and a run on another input follows.
     const INPUT: u64 = 2;
     const SIGNAL: u64 = 1 << 32;
+
+    fn new(takes_inputs: bool) -> Requests {
+        let (drain, hurry) = (AtomicU64::new(0), AtomicU64::new(0));
+        Requests { drain, hurry, inputs: inputs::InputQueue::new(takes_inputs) }
+    }
 
     /// Stores the reason `word` for a drain; whether it is the first. The first reason stays,
     /// except that a plain drain or a signal replaces a drain for another input: then no run
@@ -505,8 +512,7 @@ impl Engine {
     }
 
     /// Takes a pending request for another input. The caller reads and checks the input, then ends
-    /// this engine by [`Engine::drain_for_input`] and starts the next. Until the first call such
-    /// requests are refused.
+    /// this engine by [`Engine::drain_for_input`] and starts the next.
     #[must_use]
     pub fn input_wanted(&self) -> Option<InputWanted> {
         self.executor.requests.inputs.take()

@@ -137,6 +137,7 @@ fn called(shots: u64, threads: Threads, wait: Wait) -> Vec<f64> {
         notes: Vec::new(),
         drill_command: None,
         bridge: None,
+        takes_inputs: false,
     })
     .unwrap();
     let port = loop {

@@ -121,6 +121,7 @@ pub(super) fn unrecorded(profile: Profile, input: Feeding) -> Config {
         notes: Vec::new(),
         drill_command: None,
         bridge: None,
+        takes_inputs: false,
         profiles: None,
     }
 }

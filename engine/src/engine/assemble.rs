@@ -112,7 +112,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let (phase, on_allocation) = (Arc::new(PhaseWord::new()), on_allocation(&config));
     let shared = Shared { clock: clock.clone(), board: Arc::clone(&board), phase: Arc::clone(&phase), on_allocation };
     provoke(&mut silos, config.drill_command.as_ref());
-    let (stop, requests) = (cold::Stop::new(), Arc::new(Requests::default()));
+    let (stop, requests) = (cold::Stop::new(), Arc::new(Requests::new(config.takes_inputs)));
     let executor = Executor { steering: steering.clone(), requests: Arc::clone(&requests), silo_commands, moves };
     let actions = AlarmActions::new(executor.clone(), &shared, claims.clone(), cold_threads.clone());
     let mut starting = Starting::new(&stop, &shared);

@@ -19,7 +19,6 @@ use crate::feed::link;
 use crate::profile::Profile;
 use crate::silo::Decoding;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 
 /// A request for another input. Dropping it without a reply refuses it.
@@ -46,30 +45,29 @@ impl InputWanted {
     }
 }
 
-/// The queue of one request. Relaxed: each word is independent of other memory.
+/// The queue of one request.
 #[derive(Debug)]
 pub(super) struct InputQueue {
     asked: Sender<InputWanted>,
     waiting: Receiver<InputWanted>,
-    /// 1: the owner takes requests here.
-    is_served: AtomicU64,
+    /// The owner takes requests here. Known from the start: another process finds the engine before
+    /// its owner has looked for a request.
+    is_served: bool,
     /// Name of the input of the run that follows.
     follows: OnceLock<String>,
 }
 
-impl Default for InputQueue {
-    fn default() -> InputQueue {
-        let (asked, waiting) = bounded(1);
-        InputQueue { asked, waiting, is_served: AtomicU64::new(0), follows: OnceLock::new() }
-    }
-}
-
 impl InputQueue {
+    pub(super) fn new(is_served: bool) -> InputQueue {
+        let (asked, waiting) = bounded(1);
+        InputQueue { asked, waiting, is_served, follows: OnceLock::new() }
+    }
+
     /// Enqueues a request, or refuses it; the result arrives at the returned receiver.
     pub(super) fn ask(&self, spec: InputSpec, by: Actor) -> mpsc::Receiver<Result<Done, String>> {
         let (reply, answer) = mpsc::sync_channel(1);
         let wanted = InputWanted { spec, by, reply };
-        if self.is_served.load(Ordering::Relaxed) == 0 {
+        if !self.is_served {
             wanted
                 .refuse("this process cannot start another run, only pinwheel run can; end this one and start another");
         } else if let Err(TrySendError::Full(wanted) | TrySendError::Disconnected(wanted)) = self.asked.try_send(wanted)
@@ -81,7 +79,6 @@ impl InputQueue {
 
     /// Takes the waiting request, for the owner.
     pub(super) fn take(&self) -> Option<InputWanted> {
-        self.is_served.store(1, Ordering::Relaxed);
         self.waiting.try_recv().ok()
     }
 
@@ -124,9 +121,11 @@ mod tests {
 
     #[test]
     fn a_request_waits_for_the_owner_and_is_refused_without_one() {
-        let queue = InputQueue::default();
-        assert!(asked(&queue, "a").try_recv().is_ok_and(|said| said.is_err_and(|said| said.contains("pinwheel run"))));
-        assert!(queue.take().is_none());
+        let unserved = InputQueue::new(false);
+        let refused = asked(&unserved, "a").try_recv();
+        assert!(refused.is_ok_and(|said| said.is_err_and(|said| said.contains("pinwheel run"))));
+        assert!(unserved.take().is_none());
+        let queue = InputQueue::new(true);
         let (first, second) = (asked(&queue, "b"), asked(&queue, "c"));
         assert!(second.try_recv().is_ok_and(|said| said.is_err_and(|said| said.contains("try again"))));
         let wanted = queue.take().expect("it waits");
@@ -140,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_requested_end_cancels_the_following_run() {
-        let requests = Requests::default();
+        let requests = Requests::new(true);
         requests.inputs.follow("b");
         assert_eq!(requests.follows(), None, "no request yet");
         assert!(requests.ask(Requests::INPUT) && requests.follows() == Some("b"));

@@ -98,6 +98,7 @@ pub(crate) fn config(profile: &Profile, input: Input, count: Option<u64>) -> Con
         notes: Vec::new(),
         drill_command: None,
         bridge: None,
+        takes_inputs: false,
     }
 }
 

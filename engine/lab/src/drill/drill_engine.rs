@@ -77,6 +77,7 @@ pub(crate) fn config(profile: Profile, sink: Option<AnswerSink>) -> Result<Confi
         notes: Vec::new(),
         drill_command: None,
         bridge: None,
+        takes_inputs: false,
         profiles: None,
     })
 }

@@ -54,6 +54,7 @@ impl Settings {
             profile_name: name,
             drill_command: prepared_for_drills(&profile),
             bridge: None,
+            takes_inputs: false,
             profile,
             label: self.label,
             input: Input::Live { model: Arc::new(model), place, measurements: None },
