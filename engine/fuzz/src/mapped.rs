@@ -26,8 +26,8 @@ fn directory() -> PathBuf {
 fn read_board(path: &Path) {
     match Image::open(path) {
         Ok((image, _)) => {
-            let _ = image.last_sign();
             if let (Ok(board), Some(clock)) = (image.board(), image.clock(Ticks(1 << 40))) {
+                let _ = board.last_sign();
                 let _ = board.snapshot(&clock);
             }
         }
