@@ -11,13 +11,16 @@ use crate::tally::Tally;
 use crate::terminal::Terminal;
 use crate::world::{Hang, Ran, World};
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::time::{ClockId, Timespec, clock_gettime, clock_settime};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
+use std::num::NonZero;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The engine that gets the faults, and what they may do to it.
 #[derive(Debug)]
@@ -63,6 +66,12 @@ const FAULTS: [&str; 20] = [
     "slow reader",
 ];
 
+/// Faults of the whole machine, where `--machine-faults` permits them.
+const MACHINE_FAULTS: [&str; 2] = ["core offline", "clock step"];
+
+/// Longest time until the threads of a core that is back run on it again, on an emulated processor.
+const RETURNED_WITHIN: Duration = Duration::from_secs(20);
+
 /// Keys of a console that only reads.
 const KEYS: [&[u8]; 13] = [b"\t", b"1", b"5", b"8", b"9", b"M", b"?", b"\x1b", b"j", b"[", b"f", b"\x1b[A", b":"];
 
@@ -87,7 +96,8 @@ impl<'a> Target<'a> {
     pub fn inject(&self, mut draw: Draw) -> Tally {
         let mut tally = Tally::default();
         while !self.done.load(Ordering::Relaxed) {
-            let fault = *draw.pick(&FAULTS);
+            let is_of_machine = self.world.tree.machine_faults && draw.one_in(3);
+            let fault = *draw.pick(if is_of_machine { &MACHINE_FAULTS[..] } else { &FAULTS[..] });
             let mut own = draw.fork();
             self.one(fault, &mut own, &mut tally);
             let mut left = if self.gap_ms == 0 { 1 } else { draw.below(2 * self.gap_ms) };
@@ -194,6 +204,8 @@ impl<'a> Target<'a> {
                     tally.fault("slow reader");
                 }
             }
+            "core offline" => self.core_offline(draw, tally),
+            "clock step" => clock_step(draw, tally),
             _ => {}
         }
     }
@@ -210,6 +222,44 @@ impl<'a> Target<'a> {
             self.signal(Signal::CONT);
             tally.fault("sigstop");
         }
+    }
+
+    /// Takes the last core offline for a moment. Then each thread may use the cores that it might use before.
+    fn core_offline(&self, draw: &mut Draw, tally: &mut Tally) {
+        let online = format!("/sys/devices/system/cpu/cpu{}/online", (cores() - 1).max(1));
+        let before = self.cores_of_threads();
+        if let Err(error) = fs::write(&online, "0") {
+            return tally.not_permitted(format!("a core offline: {error}"));
+        }
+        thread::sleep(Duration::from_millis(draw.between(20, 1_200)));
+        if let Err(error) = fs::write(&online, "1") {
+            tally.violation("the core did not come back", format!("{online}: {error}"));
+        }
+        tally.fault("core offline");
+        let changed = || -> Vec<String> {
+            let now = self.cores_of_threads();
+            let both = before.iter().filter_map(|(thread, before)| Some((thread, before, now.get(thread)?)));
+            let changed = both.filter(|(_, before, now)| before != now);
+            changed.map(|(thread, before, now)| format!("thread {thread}: {before}, now {now}")).collect()
+        };
+        let back = Instant::now();
+        while !changed().is_empty() && !self.done.load(Ordering::Relaxed) {
+            if back.elapsed() > RETURNED_WITHIN {
+                return tally.violation("threads do not return to their core", changed());
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The cores that each thread of the engine may use.
+    fn cores_of_threads(&self) -> BTreeMap<String, String> {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.pid)).into_iter().flatten().flatten();
+        let cores = threads.filter_map(|thread| {
+            let status = fs::read_to_string(thread.path().join("status")).ok()?;
+            let cores = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+            Some((thread.file_name().to_string_lossy().into_owned(), cores.trim().to_owned()))
+        });
+        cores.collect()
     }
 
     fn ctl(&self, words: &str, tally: &mut Tally) -> Option<Ran> {
@@ -306,6 +356,28 @@ impl<'a> Target<'a> {
         }
         tally.fault("attach console");
     }
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Sets the clock by up to two hours, and back after a moment.
+fn clock_step(draw: &mut Draw, tally: &mut Tally) {
+    let step = draw.between(1, 7_200) as i64 * if draw.one_in(2) { 1 } else { -1 };
+    if let Err(error) = set_clock(step) {
+        return tally.not_permitted(format!("a clock step: {error}"));
+    }
+    thread::sleep(Duration::from_millis(draw.between(20, 800)));
+    if let Err(error) = set_clock(-step) {
+        tally.violation("the clock was not set back", error.to_string());
+    }
+    tally.fault("clock step");
+}
+
+fn set_clock(seconds: i64) -> rustix::io::Result<()> {
+    let now = clock_gettime(ClockId::Realtime);
+    clock_settime(ClockId::Realtime, Timespec { tv_sec: now.tv_sec + seconds, tv_nsec: now.tv_nsec })
 }
 
 /// A profile that differs in what applies live.

@@ -1,5 +1,4 @@
 //! Too little of something: address space, memory, descriptors, file size, room on disk and in the directory of boards.
-//! Also cores that go and a clock that is set, where `--machine-faults` permits it.
 //!
 //! The program refuses in one sentence, or runs, soundly or not; it ends by no signal but the one that the
 //! system sends for a group's memory.
@@ -12,8 +11,6 @@ use crate::tally::Tally;
 use crate::world::{Hang, Ran, World};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::process::Signal;
-use rustix::time::{ClockId, Timespec, clock_gettime, clock_settime};
-use serde_json::json;
 use std::fs;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -27,13 +24,11 @@ const RUN: &str =
 
 pub fn run(world: &World, draw: &mut Draw, tally: &mut Tally) {
     for _ in 0..draw.between(3, 8) {
-        match draw.below(8) {
+        match draw.below(7) {
             0..=2 => limited(world, draw, tally),
             3 | 4 => full(world, draw, tally),
             5 => filled_meanwhile(world, draw, tally),
-            6 => grouped(world, draw, tally),
-            _ if world.tree.machine_faults => machine(world, draw, tally),
-            _ => tally.not_permitted("cores offline and clock steps: without --machine-faults".into()),
+            _ => grouped(world, draw, tally),
         }
     }
     look(world, Ends::Orderly, tally);
@@ -198,54 +193,4 @@ fn grouped(world: &World, draw: &mut Draw, tally: &mut Tally) {
     }
     let _ = fs::remove_dir(&group);
     tally.fault("memory of the group");
-}
-
-/// A core that goes offline and comes back; a clock that is set and set back. Both for a moment.
-fn machine(world: &World, draw: &mut Draw, tally: &mut Tally) {
-    let words = "run --dem surface_d3 --rate 5000 --headless --json --logs logs";
-    let Ok(mut engine) = Engine::start(world, words, Stdio::null(), Out::File) else { return };
-    if !engine.until_live(world, tally) {
-        return;
-    }
-    let moment = Duration::from_millis(draw.between(50, 800));
-    if draw.one_in(2) {
-        let online = Path::new("/sys/devices/system/cpu/cpu1/online");
-        match fs::write(online, "0") {
-            Ok(()) => {
-                thread::sleep(moment);
-                let _ = fs::write(online, "1");
-                tally.fault("core offline");
-            }
-            Err(error) => tally.not_permitted(format!("a core offline: {error}")),
-        }
-    } else {
-        let step = draw.between(1, 7_200) as i64 * if draw.one_in(2) { 1 } else { -1 };
-        match set_clock(step) {
-            Ok(()) => {
-                thread::sleep(moment);
-                let _ = set_clock(-step);
-                tally.fault("clock step");
-            }
-            Err(error) => tally.not_permitted(format!("a clock step: {error}")),
-        }
-    }
-    thread::sleep(moment);
-    engine.signal(Signal::TERM);
-    match engine.end(PATIENCE) {
-        Ok(ran) => {
-            if let Some(trouble) = ran.trouble(&[1, 143]) {
-                tally.violation(format!("a fault of the machine: {trouble}"), json!(words));
-            }
-            let report = crate::engine::report(&ran.out).unwrap_or_default();
-            if report["lost"] != 0 || report["duplicated"] != 0 {
-                tally.violation("a fault of the machine: lost or duplicated", report["alarms"].clone());
-            }
-        }
-        Err(Hang(evidence)) => tally.hang("a fault of the machine", evidence),
-    }
-}
-
-fn set_clock(seconds: i64) -> rustix::io::Result<()> {
-    let now = clock_gettime(ClockId::Realtime);
-    clock_settime(ClockId::Realtime, Timespec { tv_sec: now.tv_sec + seconds, tv_nsec: now.tv_nsec })
 }
