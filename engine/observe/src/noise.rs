@@ -180,7 +180,7 @@ fn pass(cores: &[u32], reader: Option<u32>, span: Duration, clock: &Clock) -> io
         crate::host::pin::confine_current_thread(&[reader]).map_err(io::Error::other)?;
     }
     let threads: Vec<(u32, Option<u32>)> = probes.iter().map(|probe| (probe.tid, Some(probe.core))).collect();
-    let mut switches = Switches::open(&threads);
+    let mut switches = Switches::open(&threads, clock);
     let root = tracepoints::root();
     let mut all: Vec<Measured> = probes
         .into_iter()
@@ -331,7 +331,7 @@ impl Counters {
         }
         let own = read_lossy(root.join(format!("proc/self/task/{tid}/schedstat")));
         counters.queued_ns = own.ok().and_then(|text| schedstat(&text)).map_or(0, |(_, queued_ns, _)| queued_ns);
-        let times = read_lossy(root.join("proc/stat")).ok().and_then(|text| core_times(&text, Some(core)));
+        let times = read_lossy(root.join("proc/stat")).ok().and_then(|text| core_times(&text, core));
         counters.steal = times.map_or(0, |times| times.steal);
         counters
     }

@@ -26,9 +26,10 @@ impl Wall {
         Wall { utc: WallClock::new(first, clock.rate()), every, due: first.ticks.plus(every) }
     }
 
-    /// Takes a pair if one is due at `now`.
+    /// Takes a pair if one is due at `now`, or if the counter went back: it may take long until it
+    /// reaches its old values.
     pub(super) fn step(&mut self, now: Ticks, clock: &Clock, board: &Board) {
-        if now >= self.due {
+        if now >= self.due || now.plus(self.every) < self.due {
             self.due = now.plus(self.every);
             self.note(Correlation::take(clock), board);
         }
@@ -83,6 +84,21 @@ mod tests {
         assert_eq!((shown.pairs, shown.utc_steps, shown.counter_steps), (11, 0, 0));
         assert_eq!((shown.source.as_str(), shown.degraded), ("virtual", None));
         assert_eq!(shown.pair.unwrap().utc_ns, 1_000 + 1_000_000_000);
+    }
+
+    #[test]
+    fn a_counter_that_goes_back_gets_a_pair_at_once() {
+        let (nanos, clock, board) = world();
+        let every = CORRELATE_EVERY.0;
+        nanos.store(10 * every, Ordering::Relaxed);
+        let mut wall = Wall::new(&clock, &board);
+        nanos.store(every, Ordering::Relaxed);
+        wall.step(clock.ticks(), &clock, &board);
+        let shown = board.snapshot(&clock).clock;
+        assert_eq!((shown.pairs, shown.counter_steps), (2, 1));
+        nanos.store(2 * every, Ordering::Relaxed);
+        wall.step(clock.ticks(), &clock, &board);
+        assert_eq!(board.snapshot(&clock).clock.pairs, 3, "and the next in its time");
     }
 
     #[test]

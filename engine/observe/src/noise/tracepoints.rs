@@ -1,7 +1,7 @@
 //! When each interrupt and softirq of a core began and ended, by the kernel's tracepoints.
 //!
 //! Owns the counters and the ring of one core. On the reading thread. Needs a mounted tracefs and CAP_PERFMON. Bounds:
-//! [`RING_PAGES`] in the kernel, [`NESTED_MAX`] interrupts inside each other, [`SEGMENTS_MAX`] pieces of time that wait
+//! [`RING_BYTES`] in the kernel, [`NESTED_MAX`] interrupts inside each other, [`SEGMENTS_MAX`] pieces of time that wait
 //! for their gap. When the ring was full, [`Tracepoints::drain`] says so.
 //!
 //! ```text
@@ -18,8 +18,8 @@ use crate::stall::switches::ring::Ring;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-/// Pages of the ring, a power of two.
-const RING_PAGES: usize = 64;
+/// Bytes of the ring, a power of two.
+const RING_BYTES: usize = 256 << 10;
 const NESTED_MAX: usize = 16;
 const SEGMENTS_MAX: usize = 1 << 15;
 /// Names of the softirqs by number, as the kernel has them in `include/linux/interrupt.h`.
@@ -117,7 +117,7 @@ impl Tracepoints {
         };
         let pairs: Vec<(u16, u16, Pair)> = PAIRS.iter().filter_map(numbered).collect();
         let ids: Vec<u64> = pairs.iter().flat_map(|(entry, exit, _)| [u64::from(*entry), u64::from(*exit)]).collect();
-        let ring = Ring::of_tracepoints(core, RING_PAGES, &ids)?;
+        let ring = Ring::of_tracepoints(core, RING_BYTES, &ids)?;
         Some(Tracepoints { ring, pairs, pieces: Pieces::default(), core })
     }
 

@@ -49,7 +49,9 @@ pub fn write(tape: &mut Tape, out: &mut dyn Write) -> Result<(), HlogError> {
         if writer.is_none()
             && let Some(mut builder) = log.take()
         {
-            let start = SystemTime::UNIX_EPOCH + Duration::from_secs(snapshot.engine.started_utc_s);
+            // Another program may have written any number.
+            let started = Duration::from_secs(snapshot.engine.started_utc_s);
+            let start = SystemTime::UNIX_EPOCH.checked_add(started).unwrap_or(SystemTime::UNIX_EPOCH);
             builder.with_start_time(start).with_base_time(start);
             writer = Some(builder.begin_log_with(&mut out, &mut serializer)?);
         }
@@ -59,7 +61,8 @@ pub fn write(tape: &mut Tape, out: &mut dyn Write) -> Result<(), HlogError> {
                 if interval.count() == 0 {
                     continue;
                 }
-                let (start, span) = (Duration::from_nanos(then.0), Duration::from_nanos(now.0 - then.0));
+                let span = Duration::from_nanos(now.0.saturating_sub(then.0));
+                let start = Duration::from_nanos(then.0);
                 let written = writer.write_histogram(&hdr(&interval), start, span, Tag::new(name));
                 written.map_err(|error| io::Error::other(format!("{error:?}")))?;
             }
@@ -109,4 +112,31 @@ fn hdr(interval: &Histogram) -> hdrhistogram::Histogram<u64> {
         hdr.saturating_record_n(top_ns.max(1), count);
     }
     hdr
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use crate::board::{Board, Place, Shape, set};
+    use crate::record::tape::{Encoder, FileHead, Head, Kind, Tape, pack};
+    use crate::units::{TickRate, Ticks};
+
+    #[test]
+    fn a_recording_of_another_program_with_any_start_and_any_order_is_a_log() {
+        let shape = Shape { threads: 1, silos: 1, slots: 1, workers: 1, decoders: 1, streams: 1 };
+        let board = Board::create(shape, Place::Private).unwrap();
+        set(&board.header().nanos_per_tick_q32, 1 << 32);
+        set(&board.header().started_utc_s, u64::MAX);
+        let mut encoder = Encoder::new(&board);
+        let mut bytes = FileHead::new(shape, TickRate::NANOS, Ticks(0)).bytes();
+        for (number, at) in [(0, 9_000), (1, 5_000), (2, 1_000)] {
+            board.latency(0).total.record(100);
+            let head = Head { number, kind: Kind::Key, at: Ticks(at) };
+            bytes.extend(pack(head, &encoder.key(&board, Ticks(at))));
+        }
+        let mut log = Vec::new();
+        super::write(&mut Tape::from_bytes(bytes).unwrap(), &mut log).unwrap();
+        let log = String::from_utf8(log).unwrap();
+        assert!(log.contains("[StartTime: 0") && log.contains("Tag=latency"), "{log}");
+    }
 }

@@ -70,7 +70,7 @@ impl Recorder {
     pub(super) fn with(board: Arc<Board>, clock: Clock, store: Store) -> Recorder {
         let (encoder, fast, now) = (Encoder::new(&board), FastSet::of(&board), clock.ticks());
         let burst = Burst::begin(now, &fast);
-        let (recent, onset, versions) = (VecDeque::new(), newest_onset(&board), versions(&board));
+        let (recent, onset, versions) = (VecDeque::new(), newest_onset(&board, &clock), versions(&board));
         let mut recorder = Recorder {
             board,
             clock,
@@ -104,12 +104,15 @@ impl Recorder {
     /// Does what is due now; called every millisecond.
     pub fn step(&mut self) {
         let now = self.clock.ticks();
+        if now.plus(self.clock.rate().ticks(SNAPSHOT_PERIOD)) < self.snapshot_due {
+            self.restart(now);
+        }
         self.burst.sample(now, &self.board, &self.fast);
         board::add(&self.board.recorder().samples, 1);
         let versions = versions(&self.board);
         if versions != self.versions {
             self.versions = versions;
-            let onset = newest_onset(&self.board);
+            let onset = newest_onset(&self.board, &self.clock);
             if onset > self.onset {
                 self.onset = onset;
                 self.keep_fast(now);
@@ -124,6 +127,15 @@ impl Recorder {
             self.record_snapshot(now, false);
         }
         self.cost(now);
+    }
+
+    /// The counter went back (a suspend, another host): what was due by its old values is due now.
+    fn restart(&mut self, now: Ticks) {
+        self.end_burst(now);
+        self.recent.iter_mut().for_each(|(at, _)| *at = now.min(*at));
+        self.write_until = self.write_until.min(now.plus(self.clock.rate().ticks(BEFORE)));
+        self.onset = newest_onset(&self.board, &self.clock);
+        self.snapshot_due = now;
     }
 
     /// Keeps the fast samples of the five seconds before `now` and those of the five after it.
@@ -218,11 +230,12 @@ fn versions(board: &Board) -> u64 {
     board.alarms().iter().map(|row| get(&row.versions)).sum()
 }
 
-/// The onset of the newest alarm that is more than a note. It triggers fast samples.
-fn newest_onset(board: &Board) -> Ticks {
+/// The onset of the newest alarm that is more than a note. It triggers fast samples. An onset in
+/// the future is from before the counter went back.
+fn newest_onset(board: &Board, clock: &Clock) -> Ticks {
     let rows = board.alarms().iter().filter(|row| get(&row.versions) != 0);
     let alarms = rows.filter_map(board::AlarmRow::read).filter(|alarm| alarm.severity > crate::profile::Severity::Note);
-    alarms.map(|alarm| alarm.onset).max().unwrap_or(Ticks(0))
+    alarms.map(|alarm| alarm.onset).filter(|onset| *onset <= clock.ticks()).max().unwrap_or(Ticks(0))
 }
 
 #[cfg(test)]

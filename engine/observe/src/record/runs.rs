@@ -151,12 +151,18 @@ fn bytes_of(dir: &Path) -> u64 {
     files.filter_map(|file| file.metadata().ok()).map(|found| found.len()).sum()
 }
 
-/// Whether the run in `dir` still runs: its recording is locked, or its manifest has no end and its
-/// process exists.
+/// Whether the run in `dir` still runs: its recording is locked, or, where no lock tells, its
+/// manifest has no end and its process exists.
 #[must_use]
 pub fn is_running(dir: &Path) -> bool {
     if let Ok(file) = files::open_in(dir, tape::FILE) {
-        return matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+        match file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => return true,
+            // Nobody has it. Another process may have got the number of the one that wrote it.
+            Ok(()) => return false,
+            // The file system has no locks.
+            Err(TryLockError::Error(_)) => {}
+        }
     }
     let unfinished = Manifest::read(dir).filter(|manifest| manifest.ended.is_none());
     unfinished.is_some_and(|manifest| Path::new("/proc").join(manifest.pid.to_string()).exists())

@@ -16,6 +16,7 @@ mod sampled;
 
 use super::tape::{Moment, Tape, TapeError};
 use crate::board::snapshot::{SiloView, SlotView, Snapshot};
+use crate::roles::ThreadState;
 use crate::units::Ticks;
 use sampled::Sampled;
 use serde_json::{Value, json};
@@ -62,6 +63,7 @@ pub fn write(tape: &mut Tape, notes: &[Note], out: &mut dyn Write) -> Result<u64
             threads.sample(&board.snapshot(&clock), &mut trace);
         }
     })?;
+    threads.end(&mut trace);
     for (at_ns, text) in notes {
         let row = json!({"ph": "i", "s": "g", "name": "note", "cat": "note", "pid": 1, "tid": 0, "ts": us(*at_ns), "args": {"text": text}});
         trace.put(&row);
@@ -216,8 +218,8 @@ fn shot(silo: u32, number: usize, slot: &SlotView, emitted: &mut Emitted, trace:
 struct Threads {
     /// The open slice of each thread: role, start, last sample.
     open: BTreeMap<usize, (String, u64, u64)>,
-    /// The last pause written of each thread, by the heartbeat before it.
-    silent: BTreeMap<usize, (u64, u64)>,
+    /// The last heartbeat of each thread, its last sample, and whether it was running then.
+    silent: BTreeMap<usize, (u64, u64, bool)>,
 }
 
 impl Threads {
@@ -227,22 +229,103 @@ impl Threads {
             let track = (1, index as u64 + 1);
             let stage = thread.stage.map_or_else(|| "idle".to_owned(), |role| role.name().to_owned());
             // A gap in the samples ends the slice, because nothing is known of that time.
-            let goes_on = |(open, _, seen): &(String, u64, u64)| *open == stage && now_ns - seen < 10 * SILENT_NS;
+            let goes_on =
+                |(open, _, seen): &(String, u64, u64)| *open == stage && now_ns.saturating_sub(*seen) < 10 * SILENT_NS;
             match self.open.get_mut(&index).filter(|open| goes_on(open)) {
                 Some((_, _, seen)) => *seen = now_ns,
                 None => {
                     if let Some((name, from_ns, seen_ns)) = self.open.insert(index, (stage, now_ns, now_ns)) {
-                        trace.put(&slice(&name, track, from_ns, seen_ns.max(from_ns), &json!({"seen": "sampled"})));
+                        trace.put(&stage_slice(&name, track, from_ns, seen_ns));
                     }
                 }
             }
             let beat_ns = now_ns.saturating_sub(thread.heartbeat_age_ns);
-            match self.silent.insert(index, (beat_ns, now_ns)) {
-                Some((before_ns, seen_ns)) if before_ns != beat_ns && seen_ns - before_ns.min(seen_ns) >= SILENT_NS => {
-                    trace.put(&slice("no frame", track, before_ns, seen_ns, &json!({"role": self.open[&index].0})));
+            let is_running = thread.state == ThreadState::Running;
+            match self.silent.insert(index, (beat_ns, now_ns, is_running)) {
+                Some((before_ns, seen_ns, _)) if before_ns != beat_ns && is_silent(before_ns, seen_ns) => {
+                    trace.put(&pause_slice(&self.open[&index].0, track, before_ns, seen_ns));
                 }
                 _ => {}
             }
         }
+    }
+
+    /// Writes the slices that are open after the last sample: the stall that the samples were kept
+    /// for may last until then.
+    fn end(self, trace: &mut Trace<'_>) {
+        for (index, (name, from_ns, seen_ns)) in self.open {
+            let track = (1, index as u64 + 1);
+            trace.put(&stage_slice(&name, track, from_ns, seen_ns));
+            match self.silent.get(&index) {
+                Some((beat_ns, seen_ns, true)) if is_silent(*beat_ns, *seen_ns) => {
+                    trace.put(&pause_slice(&name, track, *beat_ns, *seen_ns));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn is_silent(beat_ns: u64, seen_ns: u64) -> bool {
+    seen_ns.saturating_sub(beat_ns) >= SILENT_NS
+}
+
+fn stage_slice(name: &str, track: (u32, u64), from_ns: u64, to_ns: u64) -> Value {
+    slice(name, track, from_ns, to_ns, &json!({"seen": "sampled"}))
+}
+
+fn pause_slice(role: &str, track: (u32, u64), from_ns: u64, to_ns: u64) -> Value {
+    slice("no frame", track, from_ns, to_ns, &json!({"role": role}))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use crate::board::{Board, Place, Shape, set};
+    use crate::clock::Clock;
+    use crate::record::Recorder;
+    use crate::roles::RoleKind;
+    use serde_json::Value;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_stall_that_lasts_until_the_last_sample_is_a_slice_and_an_ended_thread_is_not_silent() {
+        let nanos = Arc::new(AtomicU64::new(MS));
+        let clock = Clock::virtual_time(Arc::clone(&nanos));
+        let shape = Shape { threads: 2, silos: 1, slots: 1, workers: 1, decoders: 1, streams: 1 };
+        let board = Arc::new(Board::create(shape, Place::Private).unwrap());
+        set(&board.header().nanos_per_tick_q32, 1 << 32);
+        set(&board.header().start_ticks, clock.start().0);
+        let mut recorder = Recorder::new(Arc::clone(&board), clock.clone(), None);
+        for step in 1..=500 {
+            let now = nanos.fetch_add(MS, Ordering::Relaxed) + MS;
+            for (index, state) in [(0, 1), (1, if step > 400 { 2 } else { 1 })] {
+                let thread = board.thread(index);
+                set(&thread.state, state);
+                set(&thread.stage, if step > 400 { RoleKind::Decode as u64 + 1 } else { 0 });
+                if step <= 400 {
+                    set(&thread.heartbeat, now);
+                }
+            }
+            recorder.step();
+        }
+        recorder.keep_fast(clock.ticks());
+        let (mut tape, mut out) = (recorder.recent_recording().tape().unwrap(), Vec::new());
+        super::write(&mut tape, &[], &mut out).unwrap();
+        let trace: Value = serde_json::from_slice(&out).unwrap();
+        let slices = |tid: u64| {
+            let of_thread = |row: &&Value| row["ph"] == "X" && row["pid"] == 1 && row["tid"] == tid;
+            let rows = trace["traceEvents"].as_array().unwrap().iter().filter(of_thread);
+            let number = |row: &Value, key: &str| row[key].as_f64().unwrap() / 1_000.0;
+            rows.map(|row| (row["name"].as_str().unwrap().to_owned(), number(row, "ts"), number(row, "dur")))
+                .collect::<Vec<_>>()
+        };
+        let slice = |name: &str, ts: f64, dur: f64| (name.to_owned(), ts, dur);
+        let ended = [slice("idle", 1.0, 399.0), slice("decode", 401.0, 99.0)];
+        assert_eq!(slices(2), ended);
+        assert_eq!(slices(1), [&ended[..], &[slice("no frame", 400.0, 100.0)]].concat());
     }
 }

@@ -1,10 +1,10 @@
 //! The kernel's accounts of threads and cores, read through descriptors that stay open.
 //!
-//! Owns the descriptors for one process's hot threads. On a cold thread. One read for each file, of
-//! at most [`TEXT_MAX`] bytes. A value that cannot be read is `None`, never zero, and is listed
-//! with the way to make it visible.
+//! Owns the descriptors for one process's hot threads. On a cold thread. Files are read whole, up
+//! to [`TEXT_MAX`] bytes. A value that cannot be read is `None`, never zero, and is listed with the
+//! way to make it visible.
 
-use super::procfs::{self, CoreTimes, Interrupts};
+use super::procfs::{self, CoreTimes, Interrupts, MachineTimes};
 use crate::board::snapshot::OWN;
 use crate::clock::Clock;
 use std::fs::File;
@@ -60,8 +60,10 @@ impl OtherThread {
     }
 }
 
-/// Most bytes read of one file.
-const TEXT_MAX: usize = 256 << 10;
+/// Bytes that are read of a file at first.
+const TEXT_BYTES: usize = 256 << 10;
+/// A longer file is not visible. `/proc/interrupts` of a thousand cores has some 20 MB.
+const TEXT_MAX: usize = 64 << 20;
 
 /// The kernel's account of a thread at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,15 +86,15 @@ pub struct ThreadAccount {
     pub core: Option<u32>,
 }
 
-/// The kernel's account of one core at one moment.
+/// The kernel's account of one core at one moment, and of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoreAccount {
     /// When, nanoseconds of the caller's clock.
     pub at_ns: u64,
     /// Its times from `/proc/stat`.
     pub times: Option<CoreTimes>,
-    /// The mean of all cores' times.
-    pub all: Option<CoreTimes>,
+    /// The time of all cores.
+    pub all: Option<MachineTimes>,
     /// Its interrupts.
     pub interrupts: Option<Interrupts>,
     /// Number of times, and nanoseconds, that the control group was throttled.
@@ -212,13 +214,16 @@ impl Accounts {
         }
     }
 
-    /// The account of `core`; `at_ns` is now.
-    pub fn core(&mut self, core: u32, at_ns: u64) -> CoreAccount {
+    /// The account of `core`, the one that a thread is pinned to; `at_ns` is now. Without a core
+    /// only that of the machine: no core's counters tell of a thread that may run on any.
+    pub fn core(&mut self, core: Option<u32>, at_ns: u64) -> CoreAccount {
         let times = read(self.stat.as_ref(), &mut self.text)
-            .map(|text| (procfs::core_times(text, Some(core)), procfs::core_times(text, None)));
-        let interrupts = read(self.interrupts.as_ref(), &mut self.text).and_then(|text| procfs::interrupts(text, core));
+            .map(|text| (core.and_then(|core| procfs::core_times(text, core)), procfs::machine_times(text)));
+        let interrupts = core.and_then(|core| {
+            read(self.interrupts.as_ref(), &mut self.text).and_then(|text| procfs::interrupts(text, core))
+        });
         let throttled = read(self.cpu_stat.as_ref(), &mut self.text).and_then(procfs::throttled);
-        let (thermal, frequency) = self.slowed(core);
+        let (thermal, frequency) = core.map_or((None, None), |core| self.slowed(core));
         let process = read(self.process.as_ref(), &mut self.text).and_then(procfs::stat);
         CoreAccount {
             at_ns,
@@ -311,13 +316,20 @@ pub struct ThreadDetail {
 }
 
 fn read<'t>(file: Option<&File>, text: &'t mut Vec<u8>) -> Option<&'t str> {
-    text.resize(TEXT_MAX, 0);
+    let file = file?;
+    text.resize(text.len().max(TEXT_BYTES), 0);
     let mut filled = 0;
-    while filled < TEXT_MAX {
-        match read_at(file?, &mut text[filled..], filled as u64) {
+    loop {
+        match read_at(file, &mut text[filled..], filled as u64) {
             Ok(0) => break,
             Ok(count) => filled += count,
             Err(_) => return None,
+        }
+        if filled == TEXT_MAX {
+            return None;
+        }
+        if filled == text.len() {
+            text.resize(2 * filled, 0);
         }
     }
     // A name in it may contain any bytes; the rest is ASCII.
@@ -351,4 +363,34 @@ fn group_file(root: &Path, name: &str) -> Option<PathBuf> {
         bases.iter().map(|base| Path::new(base).join(path).join(name)).find(|path| path.exists())
     });
     places.into_iter().next()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Accounts, Owner, TEXT_BYTES, read};
+    use std::fs::File;
+
+    #[test]
+    fn a_file_is_read_to_its_end_whatever_its_length() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("interrupts");
+        let mut text = Vec::new();
+        for length in [2 * TEXT_BYTES + 1, TEXT_BYTES, 10] {
+            std::fs::write(&path, "x".repeat(length - 1) + "e").unwrap();
+            let found =
+                read(Some(&File::open(&path).unwrap()), &mut text).map(|text| (text.len(), text.ends_with('e')));
+            assert_eq!(found, Some((length, true)));
+        }
+    }
+
+    #[test]
+    fn without_a_core_there_is_the_machines_account_alone() {
+        let mut accounts = Accounts::open(Owner::Own, &[]);
+        let found = accounts.core(None, 7);
+        assert_eq!((found.at_ns, found.times, found.interrupts), (7, None, None));
+        assert_eq!((found.thermal, found.frequency), (None, None));
+        let here = std::path::Path::new("/proc/stat").exists();
+        assert_eq!((found.all.is_some(), found.process_faults.is_some()), (here, here));
+    }
 }

@@ -237,6 +237,14 @@ impl AlarmTable {
         }
     }
 
+    /// The clock goes on from `now`, which is earlier than before: alarms count from then on.
+    pub fn restart(&mut self, now: Ticks) {
+        for record in &mut self.records {
+            record.last = record.last.min(now);
+            record.ended = record.ended.min(now);
+        }
+    }
+
     /// Notes that the episode continues. Publishes its count.
     pub fn keep(&mut self, place: usize, now: Ticks, count: Option<u64>, board: &Board) {
         let record = &mut self.records[place];

@@ -71,6 +71,13 @@ impl CoreAvailability {
         self.refused_ns = Some(now_ns);
     }
 
+    /// The clock goes on from `now_ns`, which is earlier than before.
+    pub(super) fn restart(&mut self, now_ns: u64) {
+        let CoreAvailability { lost, ended, refused_ns } = self;
+        let times = [lost, ended].into_iter().flatten().map(|(at_ns, _)| at_ns).chain(refused_ns);
+        times.for_each(|at_ns| *at_ns = now_ns.min(*at_ns));
+    }
+
     /// The loss that may explain what the thread did up to `now_ns`.
     pub(super) fn explains(&self, now_ns: u64) -> Option<CoreLoss> {
         let ended = self.ended.filter(|(ended_ns, _)| now_ns < ended_ns + TELLS_NS);

@@ -106,6 +106,14 @@ impl CounterRules {
         }
     }
 
+    /// The clock goes on from `now_ns`, which is earlier than before. The last reading stays,
+    /// because its counters go on.
+    pub(super) fn restart(&mut self, now_ns: u64) {
+        self.looks.drain(..self.looks.len().saturating_sub(1));
+        self.looks.iter_mut().for_each(|last| last.at_ns = now_ns);
+        self.trends.restart();
+    }
+
     /// All conditions with a value other than zero at `now_ns`.
     pub(super) fn look(&mut self, board: &Board, now_ns: u64, recent: Option<&RecentStall>) -> Vec<Condition> {
         self.looks.push_back(CounterReading::of(board, now_ns, self.rate));

@@ -4,6 +4,7 @@
 //! not visible is `None`.
 
 use super::account::{CoreAccount, Hidden, OtherThread, Pressure, ThreadAccount, ThreadDetail};
+use super::procfs::MachineTimes;
 use super::switches::Switched;
 use crate::host::usable::CoreLoss;
 use pinwheel_edge::spin::SpinPolicy;
@@ -126,10 +127,15 @@ impl Observations {
         self.steal_ns = times.map(|(b, a)| a.steal.saturating_sub(b.steal) * JIFFY_NS);
         self.interrupts_ns = times.map(|(b, a)| a.interrupts.saturating_sub(b.interrupts) * JIFFY_NS);
         let all = before.all.zip(after.all);
-        self.machine_ns = all.map(|(b, a)| a.total.saturating_sub(b.total) * JIFFY_NS);
+        // The mean of the cores, so that a second is a second. Where a core went offline or came
+        // back between the readings, the larger number.
+        let mean = |b: MachineTimes, a: MachineTimes| {
+            a.total.saturating_sub(b.total).saturating_mul(JIFFY_NS) / a.cores.max(b.cores).max(1)
+        };
+        self.machine_ns = all.map(|(b, a)| mean(b, a));
         let interrupts = before.interrupts.zip(after.interrupts);
-        self.shootdowns = interrupts.map(|(b, a)| a.shootdowns.saturating_sub(b.shootdowns));
-        self.timer_ticks = interrupts.map(|(b, a)| a.timer.saturating_sub(b.timer));
+        self.shootdowns = interrupts.and_then(|(b, a)| less(b.shootdowns, a.shootdowns, u64::saturating_sub));
+        self.timer_ticks = interrupts.and_then(|(b, a)| less(b.timer, a.timer, u64::saturating_sub));
         self.throttled = less(before.throttled, after.throttled, |a: (u64, u64), b| {
             (a.0.saturating_sub(b.0), a.1.saturating_sub(b.1))
         });
@@ -238,5 +244,38 @@ impl Observations {
             ));
         }
         lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{JIFFY_NS, Observations};
+    use crate::stall::account::CoreAccount;
+    use crate::stall::procfs::{Interrupts, MachineTimes};
+
+    #[test]
+    fn the_machines_time_is_a_mean_also_if_a_core_goes_offline_or_comes_back_between_the_readings() {
+        let machine_ns = |before: (u64, u64), after: (u64, u64)| {
+            let at =
+                |(total, cores)| CoreAccount { all: Some(MachineTimes { total, cores }), ..CoreAccount::default() };
+            let mut seen = Observations::default();
+            seen.on_core(&at(before), &at(after));
+            seen.machine_ns
+        };
+        let second = 100 * JIFFY_NS;
+        assert_eq!(machine_ns((4_000_000, 4), (4_000_400, 4)), Some(second));
+        assert_eq!(machine_ns((4_000_000, 4), (4_000_400, 3)), Some(second));
+        assert_eq!(machine_ns((4_000_000, 3), (4_000_400, 4)), Some(second));
+    }
+
+    #[test]
+    fn interrupts_that_a_processor_does_not_count_are_not_visible() {
+        let at = |others| {
+            let interrupts = Interrupts { shootdowns: None, timer: Some(others), others };
+            CoreAccount { interrupts: Some(interrupts), ..CoreAccount::default() }
+        };
+        let mut seen = Observations::default();
+        seen.on_core(&at(5), &at(8));
+        assert_eq!((seen.shootdowns, seen.timer_ticks), (None, Some(3)));
     }
 }

@@ -49,11 +49,7 @@ pub fn judge(pid: u32, silent_threads: &[ExternalThread], span: Duration) -> Vec
     let span_ns = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
     let mut look = |at_ns| {
         let each = silent_threads.iter().enumerate().map(|(index, silent_thread)| {
-            (
-                accounts.thread(index, at_ns),
-                accounts.core(silent_thread.core.unwrap_or(0), at_ns),
-                accounts.detail(index),
-            )
+            (accounts.thread(index, at_ns), accounts.core(silent_thread.core, at_ns), accounts.detail(index))
         });
         each.collect::<Vec<_>>()
     };

@@ -77,31 +77,55 @@ pub struct CoreTimes {
     pub steal: u64,
 }
 
-/// The line of `core`; for `None` the mean of all cores. Steal can go backwards, so subtract
-/// saturating.
-#[must_use]
-pub fn core_times(text: &str, core: Option<u32>) -> Option<CoreTimes> {
-    let name = core.map_or_else(|| "cpu".to_owned(), |core| format!("cpu{core}"));
-    let line = text.lines().find(|line| line.split_whitespace().next() == Some(&name))?;
-    let numbers: Vec<u64> = line.split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
-    // user nice system idle iowait irq softirq steal; guest time is in user already.
-    let at = |index: usize| numbers.get(index).copied().unwrap_or(0);
-    // All cores together are given as their mean, so that a second is a second.
-    let is_core = |line: &&str| line.starts_with("cpu") && !line.starts_with("cpu ");
-    let cores = if core.is_none() { text.lines().filter(is_core).count().max(1) as u64 } else { 1 };
-    let total = (0..8).map(at).sum::<u64>() / cores;
-    Some(CoreTimes { total, interrupts: (at(5) + at(6)) / cores, steal: at(7) / cores })
+/// Time of all cores together, in the kernel's units of 1/100 s.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MachineTimes {
+    /// Their sum, with that of cores that are offline now.
+    pub total: u64,
+    /// Number of cores that are online.
+    pub cores: u64,
 }
 
-/// Interrupts of one core by `/proc/interrupts`.
+/// The line of `core`. Steal can go backwards, so subtract saturating.
+#[must_use]
+pub fn core_times(text: &str, core: u32) -> Option<CoreTimes> {
+    let numbers = times(text, &format!("cpu{core}"))?;
+    Some(CoreTimes { total: numbers.iter().sum(), interrupts: numbers[5] + numbers[6], steal: numbers[7] })
+}
+
+/// The line of all cores, and how many there are.
+#[must_use]
+pub fn machine_times(text: &str) -> Option<MachineTimes> {
+    let is_core = |line: &&str| line.starts_with("cpu") && !line.starts_with("cpu ");
+    let cores = text.lines().filter(is_core).count().max(1) as u64;
+    Some(MachineTimes { total: times(text, "cpu")?.iter().sum(), cores })
+}
+
+/// user nice system idle iowait irq softirq steal of the line `name`; guest time is in user
+/// already.
+fn times(text: &str, name: &str) -> Option<[u64; 8]> {
+    let line = text.lines().find(|line| line.split_whitespace().next() == Some(name))?;
+    let mut numbers = line.split_whitespace().skip(1).filter_map(|word| word.parse().ok());
+    Some(std::array::from_fn(|_| numbers.next().unwrap_or(0)))
+}
+
+/// Interrupts of one core by `/proc/interrupts`. Which rows there are depends on the processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interrupts {
-    /// TLB shootdowns.
-    pub shootdowns: u64,
-    /// The core's own timer interrupts.
-    pub timer: u64,
+    /// TLB shootdowns; `None` without such a row.
+    pub shootdowns: Option<u64>,
+    /// The core's own timer interrupts; `None` without such a row.
+    pub timer: Option<u64>,
     /// All others.
     pub others: u64,
+}
+
+impl Interrupts {
+    /// All of them.
+    #[must_use]
+    pub fn sum(&self) -> u64 {
+        self.shootdowns.unwrap_or(0) + self.timer.unwrap_or(0) + self.others
+    }
 }
 
 /// The interrupts of `core`.
@@ -115,8 +139,8 @@ pub fn interrupts(text: &str, core: u32) -> Option<Interrupts> {
         let Some(name) = words.next() else { continue };
         let Some(count) = words.nth(column).and_then(|word| word.parse::<u64>().ok()) else { continue };
         match name.trim_end_matches(':') {
-            "TLB" => found.shootdowns += count,
-            "LOC" => found.timer += count,
+            "TLB" => found.shootdowns = Some(count),
+            "LOC" => found.timer = Some(count),
             _ => found.others += count,
         }
     }
@@ -205,8 +229,8 @@ pub fn call_name(number: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::{
-        CoreTimes, Interrupts, Stat, core_times, frequency, interrupts, pressure, schedstat, stat, status, syscall,
-        throttled,
+        CoreTimes, Interrupts, MachineTimes, Stat, core_times, frequency, interrupts, machine_times, pressure,
+        schedstat, stat, status, syscall, throttled,
     };
 
     #[test]
@@ -239,13 +263,15 @@ mod tests {
     #[test]
     fn the_machines_files_are_read_by_core() {
         let text = "cpu 10 0 10 10 0 1 2 5 0 0\ncpu1 4 0 4 4 0 1 1 3 9 9\n";
-        assert_eq!(core_times(text, Some(1)), Some(CoreTimes { total: 17, interrupts: 2, steal: 3 }));
-        assert_eq!(core_times(text, None).map(|all| all.total), Some(38));
-        assert_eq!(core_times(text, Some(0)), None);
+        assert_eq!(core_times(text, 1), Some(CoreTimes { total: 17, interrupts: 2, steal: 3 }));
+        assert_eq!(machine_times(text), Some(MachineTimes { total: 38, cores: 1 }));
+        assert_eq!(core_times(text, 0), None);
         let text =
             "           CPU0       CPU1\n 24:  1  0  IO-APIC\nLOC: 100 200 Local\nTLB: 3 40 TLB shootdowns\nERR: 0\n";
-        assert_eq!(interrupts(text, 1), Some(Interrupts { shootdowns: 40, timer: 200, others: 0 }));
+        assert_eq!(interrupts(text, 1), Some(Interrupts { shootdowns: Some(40), timer: Some(200), others: 0 }));
         assert_eq!(interrupts(text, 5), None);
+        let text = " CPU0 CPU1\n 11: 7 8 GICv3 27 Level arch_timer\nIPI1: 5 6 Function call interrupts\n";
+        assert_eq!(interrupts(text, 1), Some(Interrupts { shootdowns: None, timer: None, others: 14 }), "on AArch64");
         assert_eq!(throttled("nr_periods 1\nnr_throttled 2\nthrottled_time 30\n"), Some((2, 30)));
         assert_eq!(throttled("nr_throttled 2\nthrottled_usec 30\n"), Some((2, 30_000)));
         assert_eq!(throttled(""), None);

@@ -2,7 +2,7 @@
 //! when it got it back.
 //!
 //! Owns the counters' descriptors and mapped rings. The watchdog's cold thread drains them at each
-//! baseline and each alarm; hot threads do nothing. Bounds: [`RING_PAGES`] a thread in the kernel,
+//! baseline and each alarm; hot threads do nothing. Bounds: [`RING_BYTES`] a thread in the kernel,
 //! [`KEPT_MAX`] records a thread here. A lost record is detected and makes the result incomplete.
 //! If the kernel refuses, [`Switches::hidden`] says what would permit it.
 //!
@@ -25,6 +25,7 @@ pub(crate) mod ring;
 pub(crate) mod ring;
 
 use super::account::{Hidden, OtherThread};
+use crate::clock::{Clock, Correlation};
 use crate::host::neighbours;
 use names::Names;
 use record::{Record, SAMPLE_BYTES, parse};
@@ -34,8 +35,8 @@ use std::path::Path;
 
 /// Records kept of each thread.
 const KEPT_MAX: usize = 8_192;
-/// Pages of a ring, a power of two.
-const RING_PAGES: usize = 32;
+/// Bytes of a ring, a power of two.
+const RING_BYTES: usize = 128 << 10;
 /// Threads that are named.
 const NAMED_MAX: usize = 512;
 /// Processes without a name.
@@ -89,17 +90,19 @@ pub struct Switches {
 impl Switches {
     /// Opens what the kernel permits, for threads given as (thread, its core if pinned).
     #[must_use]
-    pub fn open(threads: &[(u32, Option<u32>)]) -> Switches {
-        let watched = |(tid, core): &(u32, Option<u32>)| {
-            if *tid == 0 {
-                return None;
-            }
-            let of_core = core.and_then(|core| Ring::of_core(core, RING_PAGES)).map(|ring| (Scope::Core, ring));
-            let (scope, ring) = of_core.or_else(|| Some((Scope::Thread, Ring::of_thread(*tid, RING_PAGES)?)))?;
-            Some(RecordedThread { tid: *tid, scope, ring, kept: VecDeque::new(), complete_from_ns: 0 })
-        };
+    pub fn open(threads: &[(u32, Option<u32>)], clock: &Clock) -> Switches {
         let online = crate::host::online_cores(Path::new("/"));
-        Switches { threads: threads.iter().map(watched).collect(), names: Names::open(&online) }
+        let threads = threads.iter().map(|(tid, core)| RecordedThread::open(*tid, *core, clock)).collect();
+        Switches { threads, names: Names::open(&online) }
+    }
+
+    /// Opens the records of thread number `index`, which is thread `tid`, anew: its core is lost
+    /// (`None`), or it is pinned to it again. When a core goes offline, the kernel takes its
+    /// counters away for good.
+    pub fn reopen(&mut self, index: usize, tid: u32, core: Option<u32>, clock: &Clock) {
+        if let Some(watched) = self.threads.get_mut(index) {
+            *watched = RecordedThread::open(tid, core, clock);
+        }
     }
 
     /// Reads which processes began or took a name since the last call.
@@ -237,6 +240,16 @@ pub fn unknown(hidden: &[Hidden]) -> &'static str {
 }
 
 impl RecordedThread {
+    fn open(tid: u32, core: Option<u32>, clock: &Clock) -> Option<RecordedThread> {
+        if tid == 0 {
+            return None;
+        }
+        let of_core = core.and_then(|core| Ring::of_core(core, RING_BYTES)).map(|ring| (Scope::Core, ring));
+        let (scope, ring) = of_core.or_else(|| Some((Scope::Thread, Ring::of_thread(tid, RING_BYTES)?)))?;
+        let complete_from_ns = Correlation::take(clock).monotonic.0;
+        Some(RecordedThread { tid, scope, ring, kept: VecDeque::new(), complete_from_ns })
+    }
+
     fn keep(&mut self, records: Vec<Record>) {
         for record in records {
             match record {

@@ -415,12 +415,14 @@ fn running(seen: &Observations) -> Option<Explanation> {
     }
     let shot = seen.shootdowns.filter(|count| *count * 1_000_000 / seen.span_ns.max(1) >= SHOOTDOWNS_PER_MS);
     if seen.is_share(seen.interrupts_ns, 50) || shot.is_some() {
-        let why = format!(
-            "interrupts on its core: {} of time, {} shoot-downs",
-            ms(seen.interrupts_ns.unwrap_or(0)),
-            seen.shootdowns.unwrap_or(0)
-        );
-        return Some((Cause::Interrupts, Confidence::Likely, why));
+        let time = seen.interrupts_ns.map(|ns| format!("{} of time", ms(ns)));
+        let shootdowns = seen.shootdowns.map(|count| format!("{count} shoot-downs"));
+        let visible: Vec<String> = time.into_iter().chain(shootdowns).collect();
+        return Some((
+            Cause::Interrupts,
+            Confidence::Likely,
+            format!("interrupts on its core: {}", visible.join(", ")),
+        ));
     }
     if let Some((now, most)) = seen.frequency.filter(|(now, most)| *now < most / 2) {
         let ghz = |khz: u64| khz as f64 / 1e6;

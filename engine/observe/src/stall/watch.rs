@@ -13,9 +13,10 @@
 //! last of them checks the rules.
 //!
 //! # Why its own lateness is checked first
-//! A watchdog that was not run itself would blame all others. A late tick moves the moment from
-//! which silence counts, and checks whether everything stood still. Only silence that continues
-//! after that is a thread's own.
+//! A watchdog that was not run itself would blame all others. The time by which a tick is late
+//! counts as nobody's silence, and the next tick checks whether everything stood still. After a
+//! suspend, or on another host, the counter may go on from a lower value: all times count from then
+//! on.
 //!
 //! # Why not every stall raises an alarm
 //! On a shared machine a thread loses its core for some milliseconds many times an hour. A stall
@@ -121,10 +122,21 @@ struct Thread {
     bases: VecDeque<Baseline>,
     suspicion: Option<(u64, Baseline)>,
     episode: Option<Episode>,
+    /// The start of its silence, and how much of the silence the watchdog was late.
+    unwatched: (Ticks, u64),
+    /// Its last heartbeat before the counter went back, and when that was.
+    outdated: Option<(u64, Ticks)>,
     gaps_seen: u64,
     elsewhere_seen: u64,
     core_availability: CoreAvailability,
     noise: NoiseAccount,
+}
+
+impl Thread {
+    /// The core that it is pinned to.
+    fn own_core(&self) -> Option<u32> {
+        self.pinned.then_some(self.core)
+    }
 }
 
 /// The watchdog of one engine.
@@ -250,7 +262,26 @@ impl Watchdog {
         rule(&self.config.rules, id)
     }
 
+    /// The counter went back: times from before say nothing of those that follow.
+    fn restart(&mut self, now: Ticks) {
+        (self.woke, self.looked, self.phase_since) = (now, now, now);
+        (self.ticked, self.froze, self.round, self.account) = (None, None, None, None);
+        self.alarms.restart(now);
+        let now_ns = self.at_ns(now);
+        self.counter_rules.restart(now_ns);
+        for (index, thread) in self.threads.iter_mut().enumerate() {
+            thread.bases.clear();
+            thread.suspicion = None;
+            thread.core_availability.restart(now_ns);
+            let heartbeat = board::get(&self.config.board.thread(index).heartbeat);
+            thread.outdated = (heartbeat > now.0).then_some((heartbeat, now));
+        }
+    }
+
     fn note_own_lateness(&mut self, now: Ticks) {
+        if self.ticked.is_some_and(|then| now < then) {
+            self.restart(now);
+        }
         let since = self.ticked.replace(now);
         let late_ns = since.map_or(0, |then| self.ns(now.since(then)).saturating_sub(TICK.as_nanos() as u64));
         self.late_ns = if late_ns > LATE_NS { late_ns } else { 0 };
@@ -296,6 +327,8 @@ impl Watchdog {
                 bases: VecDeque::new(),
                 suspicion: None,
                 episode: None,
+                unwatched: (Ticks(0), 0),
+                outdated: None,
                 gaps_seen: board::get(&block.gaps_count),
                 elsewhere_seen: board::get(&block.frames_elsewhere),
                 core_availability: CoreAvailability::default(),
@@ -304,8 +337,9 @@ impl Watchdog {
         };
         self.threads = (0..count).map(met).collect();
         self.account = None;
-        let of_core = |thread: &Thread| (thread.tid, thread.pinned.then_some(thread.core));
-        self.switches = Switches::open(&self.threads.iter().map(of_core).collect::<Vec<_>>());
+        let of_core = |thread: &Thread| (thread.tid, thread.own_core());
+        let threads: Vec<_> = self.threads.iter().map(of_core).collect();
+        self.switches = Switches::open(&threads, &self.config.clock);
         self.tids = tids;
     }
 
@@ -326,7 +360,7 @@ impl Watchdog {
                 self.switches.drain(index);
                 self.account = Some(self.accounts.thread(index, at_ns));
             } else if let Some(account) = self.account.take() {
-                let core = self.accounts.core(self.threads[index].core, at_ns);
+                let core = self.accounts.core(self.threads[index].own_core(), at_ns);
                 self.keep_base(index, (account, core), now);
             }
         }
@@ -373,12 +407,14 @@ impl Watchdog {
     /// confines the cold threads again when any core is: the kernel has widened their affinity, too.
     fn look_at_cores(&mut self, now: Ticks, actions: &mut dyn WatchdogActions) {
         let (usable, now_ns) = (UsableCores::read(&self.config.root), self.at_ns(now));
-        for thread in self.threads.iter_mut().filter(|thread| thread.pinned) {
+        let clock = &self.config.clock;
+        for (index, thread) in self.threads.iter_mut().enumerate().filter(|(_, thread)| thread.pinned) {
             let Thread { name, core, tid, core_availability, .. } = thread;
             match core_availability.look(*core, &usable, now_ns) {
                 CoreChange::Same => {}
                 CoreChange::Lost(loss) => {
                     actions.release(*core);
+                    self.switches.reopen(index, *tid, None, clock);
                     let what = predicate(loss);
                     actions.note(&format!("core {core} {what}: {name} runs on other cores until it is back"));
                 }
@@ -391,6 +427,7 @@ impl Watchdog {
                     match actions.pin(*tid, *core) {
                         Ok(()) => {
                             core_availability.end(now_ns);
+                            self.switches.reopen(index, *tid, Some(*core), clock);
                             actions.note(&format!("core {core} {was}: {name} is pinned to it again"));
                         }
                         Err(why) => {
@@ -411,7 +448,7 @@ impl Watchdog {
 
     fn base(&mut self, index: usize, now: Ticks) -> Baseline {
         let at_ns = self.at_ns(now);
-        let core = self.threads[index].core;
+        let core = self.threads[index].own_core();
         self.switches.learn_names();
         self.switches.drain(index);
         (self.accounts.thread(index, at_ns), self.accounts.core(core, at_ns))
@@ -471,7 +508,8 @@ impl Watchdog {
         }
     }
 
-    /// Raises an alarm with its verdict. Announces it if it is new and not a note.
+    /// Raises an alarm with its verdict. Announces it if it is new or worse than before, and not a
+    /// note.
     fn raise(
         &mut self,
         rule: &AlarmRule,
@@ -492,22 +530,27 @@ impl Watchdog {
             count,
         };
         let now = self.config.clock.ticks();
+        let before = self.alarms.find(rule.id, site).map(|place| self.alarms.record(place).severity);
         let (place, is_new) = self.alarms.raise(raised, now, &board)?;
-        if is_new || self.alarms.record(place).cause != verdict.cause.name() {
+        let before = before.filter(|_| !is_new);
+        let is_worse = before.is_none_or(|before| severity > before);
+        if is_worse || self.alarms.record(place).cause != verdict.cause.name() {
             self.alarms.explain(place, verdict, now, &board);
         } else {
             self.alarms.keep(place, now, count, &board);
         }
-        if is_new && severity > Severity::Note {
-            self.announce(place, rule, actions);
+        if is_worse && severity > Severity::Note {
+            let was_announced = before.is_some_and(|before| before > Severity::Note);
+            self.announce(place, rule, was_announced, actions);
         }
         Some(place)
     }
 
-    /// Runs the rule's action. The operator's program follows once it is known whether the alarm is a root.
-    fn announce(&mut self, place: usize, rule: &AlarmRule, actions: &mut dyn WatchdogActions) {
+    /// Runs the rule's action, once in an episode. The operator's program follows once it is known
+    /// whether the alarm is a root.
+    fn announce(&mut self, place: usize, rule: &AlarmRule, again: bool, actions: &mut dyn WatchdogActions) {
         self.incidents.tell(self.alarms.record(place).number);
-        if rule.action != AlarmAction::None {
+        if !again && rule.action != AlarmAction::None {
             let record = self.alarms.record(place);
             actions.act(&rule.action, record.site, &record.sentence);
         }

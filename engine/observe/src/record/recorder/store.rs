@@ -3,7 +3,7 @@
 //!
 //! Owned by the recorder; readers hold a [`RecentRecording`]. Memory is bounded by
 //! [`super::MEMORY_MAX`] and [`super::MEMORY_SPAN`]. The file is written frame by frame, so that
-//! readers are never behind, and stays locked until the run ends.
+//! readers are never behind, and stays locked until the run ends, also after an error of the disk.
 
 use super::super::tape::{self, FileHead};
 use super::{MEMORY_MAX, MEMORY_SPAN};
@@ -99,6 +99,9 @@ pub(in crate::record) struct Store {
     path: Option<PathBuf>,
     out: Option<Out>,
     index: Option<Out>,
+    /// The recording's file, kept open for its lock: retention removes no run with a locked
+    /// recording.
+    lock: Option<File>,
     bytes: u64,
     error: Option<DiskError>,
 }
@@ -109,11 +112,21 @@ impl Store {
         let mut store = Store::in_memory(board, clock);
         let Some(run) = run else { return store };
         let path = run.join(tape::FILE);
-        match create(&path).and_then(|out| Ok((out, create(&run.join(tape::INDEX))?))) {
-            Ok((out, index)) => store.write_to(path, Box::new(out), Box::new(index)),
-            Err(error) => store.stop_writing(&path, &error),
+        if let Err(error) = store.create_files(run, &path) {
+            store.stop_writing(&path, &error);
         }
         store
+    }
+
+    fn create_files(&mut self, run: &Path, path: &Path) -> io::Result<()> {
+        let out = File::create_new(path)?;
+        // Not every file system has locks.
+        let _ = out.try_lock();
+        // A duplicate has the same lock, which ends when both are closed.
+        self.lock = Some(out.try_clone()?);
+        let index = File::create_new(run.join(tape::INDEX))?;
+        self.write_to(path.to_owned(), Box::new(out), Box::new(index));
+        Ok(())
     }
 
     /// Stores into memory only.
@@ -123,7 +136,7 @@ impl Store {
         let span = clock.rate().ticks(MEMORY_SPAN);
         let memory = Memory { head, segments: VecDeque::new(), bytes: 0, span };
         let memory = Arc::new(Mutex::new(memory));
-        Store { memory, path: None, out: None, index: None, bytes: 0, error: None }
+        Store { memory, path: None, out: None, index: None, lock: None, bytes: 0, error: None }
     }
 
     /// Writes to `out` from now on.
@@ -190,12 +203,4 @@ impl Store {
         error.taken = true;
         Some(error.said.clone())
     }
-}
-
-fn create(path: &Path) -> io::Result<File> {
-    let file = File::create_new(path)?;
-    // Locked until the run ends: retention removes no run with a locked recording. Not every file
-    // system has locks.
-    let _ = file.try_lock();
-    Ok(file)
 }

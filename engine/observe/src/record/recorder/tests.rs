@@ -7,7 +7,8 @@ use crate::board::alarms::{AlarmRecord, AlarmState, Confidence, Site};
 use crate::board::{Board, Place, Shape, add, set};
 use crate::clock::Clock;
 use crate::profile::{RuleId, Severity};
-use crate::record::tape::Tape;
+use crate::record::runs::is_running;
+use crate::record::tape::{self, Tape};
 use crate::roles::RecorderState;
 use crate::units::{Nanos, Ticks};
 use std::io::{self, Write};
@@ -163,6 +164,26 @@ impl Write for Disk {
 }
 
 #[test]
+fn a_counter_that_goes_back_leaves_a_recorder_that_records_on_and_forgets_what_is_old() {
+    let mut bench = Bench::new(None);
+    bench.nanos.store(1_000_000_000_000, Ordering::Relaxed);
+    bench.run(2_000);
+    bench.alarm(Severity::Warn);
+    bench.run(1_000);
+    bench.nanos.store(100_000_000_000, Ordering::Relaxed);
+    let frames = |bench: &Bench| bench.board.snapshot(&bench.recorder.clock).recorder.frames;
+    let before = frames(&bench);
+    bench.run(20_000);
+    assert_eq!(frames(&bench) - before, 200);
+    assert!(bench.recorder.recent.len() < 10, "{}", bench.recorder.recent.len());
+    let bursts = |bench: &Bench| crate::board::get(&bench.board.recorder().bursts);
+    let before = bursts(&bench);
+    bench.alarm(Severity::Warn);
+    bench.run(10);
+    assert_eq!(bursts(&bench), before + 1, "an alarm with an earlier onset is a new one all the same");
+}
+
+#[test]
 fn a_disk_that_fills_up_is_said_once_and_memory_goes_on() {
     let (nanos, clock, board) = world();
     let mut store = Store::in_memory(&board, &clock);
@@ -181,6 +202,27 @@ fn a_disk_that_fills_up_is_said_once_and_memory_goes_on() {
     assert_eq!(bench.recorder.take_error(), None);
     let (from, to) = bench.recorder.recent_recording().tape().unwrap().span().unwrap();
     assert!(to.0 - from.0 >= Nanos(59_000_000_000).0);
+}
+
+#[test]
+fn a_run_whose_disk_is_full_or_has_no_room_for_an_index_counts_as_running_until_it_ends() {
+    for has_index in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path();
+        let (_, clock, board) = world();
+        if has_index {
+            std::fs::write(run.join(tape::INDEX), "another's").unwrap();
+        }
+        let mut store = Store::open(&board, &clock, Some(run));
+        let full = Disk(Arc::new(Mutex::new(0)));
+        store.write_to(run.join(tape::FILE), Box::new(full), Box::new(io::sink()));
+        let mut recorder = Recorder::with(board, clock, store);
+        recorder.step();
+        assert_eq!(recorder.store.state(), RecorderState::Memory);
+        assert!(is_running(run), "{has_index}");
+        drop(recorder.finish());
+        assert!(!is_running(run), "{has_index}");
+    }
 }
 
 #[test]

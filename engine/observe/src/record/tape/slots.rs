@@ -117,15 +117,15 @@ pub(super) fn encode(board: &Board, shadow: &mut Image, from: usize, (at, detail
 
 /// Applies what [`encode`] wrote.
 pub(super) fn decode(image: &mut Image, from: usize, at: Ticks, bytes: &mut &[u8]) -> Option<()> {
-    let mut slot = 0usize;
+    let mut last = None;
     for _ in 0..take_varint(bytes)? {
-        slot = slot.checked_add(usize::try_from(take_varint(bytes)?).ok()?)?;
+        let slot = next_slot(last, bytes)?;
         place(image, from, slot)?.fill(0);
+        last = Some(slot);
     }
-    slot = 0;
-    let mut slots = Vec::new();
+    let mut slots: Vec<usize> = Vec::new();
     for _ in 0..take_varint(bytes)? {
-        slot = slot.checked_add(usize::try_from(take_varint(bytes)?).ok()?)?;
+        let slot = next_slot(slots.last().copied(), bytes)?;
         place(image, from, slot)?;
         slots.push(slot);
     }
@@ -133,6 +133,16 @@ pub(super) fn decode(image: &mut Image, from: usize, at: Ticks, bytes: &mut &[u8
         place(image, from, *slot)?.copy_from_slice(&row);
     }
     Some(())
+}
+
+/// The slot after `last`. Refuses one that does not grow: so there are never more of them than the
+/// board has slots, whoever wrote the recording.
+fn next_slot(last: Option<usize>, bytes: &mut &[u8]) -> Option<usize> {
+    let gap = usize::try_from(take_varint(bytes)?).ok()?;
+    match last {
+        None => Some(gap),
+        Some(last) => last.checked_add(gap).filter(|slot| *slot > last),
+    }
 }
 
 fn place(image: &mut Image, from: usize, slot: usize) -> Option<&mut [u64]> {

@@ -235,6 +235,26 @@ fn a_recording_of_another_layout_is_refused_in_a_sentence_that_names_both_versio
     }
 }
 
+/// A recording that another program wrote names the same slot a million times.
+#[test]
+fn a_snapshot_with_more_slots_than_the_board_is_refused_before_their_rows_are_made() {
+    let slots = |gaps: &[u64]| {
+        let mut payload = Vec::new();
+        put_varint(&mut payload, 0);
+        put_varint(&mut payload, gaps.len() as u64);
+        gaps.iter().for_each(|gap| put_varint(&mut payload, *gap));
+        // All columns of two rows: nothing is left over or missing.
+        payload.extend([0; 2 * 10]);
+        let mut bytes = &payload[..];
+        super::slots::decode(&mut Image::blank(SHAPE), 0, Ticks(0), &mut bytes)
+    };
+    assert_eq!(slots(&[0, 7]), Some(()));
+    assert_eq!([slots(&[0, 0]), slots(&[7, 1]), slots(&[3, u64::MAX])], [None; 3]);
+    let mut gone = Vec::new();
+    [3, 1, 1, 0, 0].into_iter().for_each(|number| put_varint(&mut gone, number));
+    assert_eq!(super::slots::decode(&mut Image::blank(SHAPE), 0, Ticks(0), &mut &gone[..]), None);
+}
+
 proptest::proptest! {
     #[test]
     fn numbers_come_back_and_bytes_at_random_never_panic(

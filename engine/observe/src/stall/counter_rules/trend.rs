@@ -120,6 +120,11 @@ impl Trends {
         }
     }
 
+    /// The clock went back: what was seen before is on no line with what follows.
+    pub(super) fn restart(&mut self) {
+        *self = Trends::new(&self.root, self.rate, self.slots.len());
+    }
+
     /// Takes the values if a second has passed, and adds what runs out. `disk` is the run's directory.
     pub(super) fn look(&mut self, board: &Board, now_ns: u64, disk: Option<&Path>, found: &mut Vec<Condition>) {
         if self.sampled_ns.is_none_or(|at_ns| now_ns >= at_ns + SAMPLE_NS) {

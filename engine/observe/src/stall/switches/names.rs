@@ -3,7 +3,7 @@
 //!
 //! Owns one counter a core, whose records the watchdog's cold thread takes at each baseline and
 //! each alarm. Bounded by [`KNOWN_MAX`] threads, the oldest of which goes first, and by
-//! [`RING_PAGES`] a core in the kernel. Without permission it knows nothing, and names come from
+//! [`RING_BYTES`] a core in the kernel. Without permission it knows nothing, and names come from
 //! `/proc` alone.
 
 use super::record::{TaskRecord, parse_tasks};
@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Threads that are remembered.
 const KNOWN_MAX: usize = 8_192;
-/// Pages of a ring, a power of two: a compiler starts hundreds of processes a second.
-const RING_PAGES: usize = 32;
+/// Bytes of a ring, a power of two: a compiler starts hundreds of processes a second.
+const RING_BYTES: usize = 128 << 10;
 
 /// A thread that ran at some time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(super) struct Names {
 impl Names {
     /// Opens a counter for each of `cores`, as far as the kernel permits.
     pub(super) fn open(cores: &[u32]) -> Names {
-        let rings: Vec<Ring> = cores.iter().filter_map(|core| Ring::of_tasks(*core, RING_PAGES)).collect();
+        let rings: Vec<Ring> = cores.iter().filter_map(|core| Ring::of_tasks(*core, RING_BYTES)).collect();
         let mut names = Names { rings, ..Names::default() };
         if !names.rings.is_empty() {
             // Those that run now may be gone when they are asked for.

@@ -6,19 +6,19 @@ use std::convert::Infallible;
 pub(crate) struct Ring(Infallible);
 
 impl Ring {
-    pub(super) fn of_core(_core: u32, _pages: usize) -> Option<Ring> {
+    pub(super) fn of_core(_core: u32, _bytes: usize) -> Option<Ring> {
         None
     }
 
-    pub(super) fn of_thread(_tid: u32, _pages: usize) -> Option<Ring> {
+    pub(super) fn of_thread(_tid: u32, _bytes: usize) -> Option<Ring> {
         None
     }
 
-    pub(super) fn of_tasks(_core: u32, _pages: usize) -> Option<Ring> {
+    pub(super) fn of_tasks(_core: u32, _bytes: usize) -> Option<Ring> {
         None
     }
 
-    pub(crate) fn of_tracepoints(_core: u32, _pages: usize, _ids: &[u64]) -> Option<Ring> {
+    pub(crate) fn of_tracepoints(_core: u32, _bytes: usize, _ids: &[u64]) -> Option<Ring> {
         None
     }
 

@@ -12,10 +12,10 @@ use super::SAMPLE_BYTES;
 use crate::board;
 use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::param::page_size;
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicU64;
 
-const PAGE: usize = 4096;
 /// Of the control page, in bytes.
 const DATA_HEAD: usize = 1024;
 const DATA_TAIL: usize = 1032;
@@ -72,7 +72,9 @@ pub(crate) struct Ring {
     /// The ring is the first one's.
     counters: Vec<OwnedFd>,
     base: *mut u8,
-    bytes: usize,
+    /// Bytes of the control page, and of the records behind it.
+    control: usize,
+    room: usize,
 }
 
 // SAFETY: the mapping belongs to this value alone, and only `take`, which has it exclusively,
@@ -81,22 +83,22 @@ unsafe impl Send for Ring {}
 
 impl Ring {
     /// Records all switches of `core`.
-    pub(super) fn of_core(core: u32, pages: usize) -> Option<Ring> {
-        Ring::open(-1, i32::try_from(core).ok()?, pages, CONTEXT_SWITCH)
+    pub(super) fn of_core(core: u32, room: usize) -> Option<Ring> {
+        Ring::open(-1, i32::try_from(core).ok()?, room, CONTEXT_SWITCH)
     }
 
     /// Records which threads begin and take a name on `core`.
-    pub(super) fn of_tasks(core: u32, pages: usize) -> Option<Ring> {
-        Ring::open(-1, i32::try_from(core).ok()?, pages, COMM | TASK)
+    pub(super) fn of_tasks(core: u32, room: usize) -> Option<Ring> {
+        Ring::open(-1, i32::try_from(core).ok()?, room, COMM | TASK)
     }
 
     /// Records the switches of thread `tid`.
-    pub(super) fn of_thread(tid: u32, pages: usize) -> Option<Ring> {
-        Ring::open(i32::try_from(tid).ok()?, -1, pages, CONTEXT_SWITCH)
+    pub(super) fn of_thread(tid: u32, room: usize) -> Option<Ring> {
+        Ring::open(i32::try_from(tid).ok()?, -1, room, CONTEXT_SWITCH)
     }
 
     /// Records each passage of these tracepoints on `core`, in their order.
-    pub(crate) fn of_tracepoints(core: u32, pages: usize, ids: &[u64]) -> Option<Ring> {
+    pub(crate) fn of_tracepoints(core: u32, room: usize, ids: &[u64]) -> Option<Ring> {
         let core = i32::try_from(core).ok()?;
         let open = |id: &u64| {
             let flags = SAMPLE_ID_ALL | USE_CLOCKID;
@@ -105,7 +107,7 @@ impl Ring {
             counter(-1, core, &Attributes { sample_type: SAMPLE_TYPE | SAMPLE_RAW, ..what })
         };
         let counters = ids.iter().map(open).collect::<Option<Vec<_>>>()?;
-        let ring = Ring::map(counters, pages)?;
+        let ring = Ring::map(counters, room)?;
         let (first, others) = ring.counters.split_first()?;
         // Their records can go there once it is mapped.
         for other in others {
@@ -119,7 +121,7 @@ impl Ring {
         Some(ring)
     }
 
-    fn open(tid: i32, core: i32, pages: usize, what: u64) -> Option<Ring> {
+    fn open(tid: i32, core: i32, room: usize, what: u64) -> Option<Ring> {
         let attributes = Attributes {
             kind: TYPE_SOFTWARE,
             config: CONFIG_DUMMY,
@@ -127,20 +129,20 @@ impl Ring {
             flags: EXCLUDE_KERNEL | SAMPLE_ID_ALL | USE_CLOCKID | what,
             ..Attributes::default()
         };
-        Ring::map(vec![counter(tid, core, &attributes)?], pages)
+        Ring::map(vec![counter(tid, core, &attributes)?], room)
     }
 
-    /// Maps the ring of the first counter.
-    fn map(counters: Vec<OwnedFd>, pages: usize) -> Option<Ring> {
-        assert!(pages.is_power_of_two(), "positions are masked");
-        let bytes = (1 + pages) * PAGE;
+    /// Maps the ring of the first counter, with `room` bytes for records or a page.
+    fn map(counters: Vec<OwnedFd>, room: usize) -> Option<Ring> {
+        let (control, room) = sizes(room, page_size());
+        let bytes = control + room;
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a fresh mapping at an address of the system's choice replaces nothing.
         let base = unsafe { mmap(null_mut(), bytes, access, MapFlags::SHARED, counters.first()?.as_fd(), 0) }.ok()?;
-        Some(Ring { counters, base: base.cast(), bytes })
+        Some(Ring { counters, base: base.cast(), control, room })
     }
 
-    fn control(&self, at: usize) -> &AtomicU64 {
+    fn control_word(&self, at: usize) -> &AtomicU64 {
         // SAFETY: aligned and inside the control page, which lasts as long as `self`; the kernel
         // writes it word by word.
         unsafe { &*self.base.add(at).cast::<AtomicU64>() }
@@ -150,9 +152,9 @@ impl Ring {
     pub(crate) fn take(&mut self) -> Vec<u8> {
         // The kernel uses barriers of its own, as perf_event_open(2) says: it writes records before
         // its head, and overwrites none before our tail. No model covers a pair with the kernel.
-        let head = board::get_first(self.control(DATA_HEAD));
-        let tail = board::get(self.control(DATA_TAIL));
-        let room = self.bytes - PAGE;
+        let head = board::get_first(self.control_word(DATA_HEAD));
+        let tail = board::get(self.control_word(DATA_TAIL));
+        let room = self.room;
         let count = usize::try_from(head.wrapping_sub(tail)).unwrap_or(0).min(room);
         let mut out = Vec::with_capacity(count);
         let mut at = tail as usize & (room - 1);
@@ -160,12 +162,19 @@ impl Ring {
             let piece = (count - out.len()).min(room - at);
             // SAFETY: `at + piece` lies within the pages after the first; the kernel leaves them
             // alone until `data_tail` moves.
-            out.extend_from_slice(unsafe { std::slice::from_raw_parts(self.base.add(PAGE + at), piece) });
+            out.extend_from_slice(unsafe { std::slice::from_raw_parts(self.base.add(self.control + at), piece) });
             at = 0;
         }
-        board::set_last(self.control(DATA_TAIL), head);
+        board::set_last(self.control_word(DATA_TAIL), head);
         out
     }
+}
+
+/// Bytes of the control page and of the records' pages, on a machine with pages of `page` bytes: 4
+/// KiB on x86-64, up to 64 KiB on AArch64.
+fn sizes(room: usize, page: usize) -> (usize, usize) {
+    assert!(room.is_power_of_two() && page.is_power_of_two(), "positions are masked");
+    (page, room.max(page))
 }
 
 /// Opens a counter of a thread or of a core, by the monotonic clock.
@@ -183,6 +192,18 @@ fn counter(tid: i32, core: i32, attributes: &Attributes) -> Option<OwnedFd> {
 impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: our own mapping, of which no reference is left.
-        let _ = unsafe { munmap(self.base.cast(), self.bytes) };
+        let _ = unsafe { munmap(self.base.cast(), self.control + self.room) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sizes;
+
+    #[test]
+    fn a_ring_has_whole_pages_of_the_machine() {
+        assert_eq!(sizes(128 << 10, 4 << 10), (4 << 10, 128 << 10));
+        assert_eq!(sizes(128 << 10, 64 << 10), (64 << 10, 128 << 10));
+        assert_eq!(sizes(4 << 10, 64 << 10), (64 << 10, 64 << 10));
     }
 }

@@ -4,6 +4,7 @@
 
 use super::record::{Record, TaskRecord, parse, parse_tasks};
 use super::{KEPT_MAX, OtherThread, Scope, Switched, judged};
+use crate::clock::{Clock, Correlation};
 use std::collections::VecDeque;
 
 fn hex(text: &str) -> Vec<u8> {
@@ -75,7 +76,7 @@ fn who_had_the_core_meanwhile_is_added_up_inside_the_stall_alone() {
 
 #[test]
 fn what_was_lost_and_what_is_kept_no_longer_makes_the_account_incomplete() {
-    let Some(ring) = super::Ring::of_thread(rustix::thread::gettid().as_raw_nonzero().get() as u32, 1) else {
+    let Some(ring) = super::Ring::of_thread(rustix::thread::gettid().as_raw_nonzero().get() as u32, 4096) else {
         return eprintln!("skipped: this machine permits no switch records");
     };
     let kept = VecDeque::new();
@@ -96,16 +97,26 @@ fn what_was_lost_and_what_is_kept_no_longer_makes_the_account_incomplete() {
 #[expect(clippy::disallowed_methods, reason = "the sleep is what is recorded")]
 fn a_sleep_is_seen_by_the_kernels_own_records() {
     let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-    let mut switches = super::Switches::open(&[(tid, None)]);
+    let clock = Clock::machine();
+    let before_ns = Correlation::take(&clock).monotonic.0;
+    let mut switches = super::Switches::open(&[(tid, None)], &clock);
     if switches.threads[0].is_none() {
         assert!(switches.hidden().unwrap().how.contains("perf_event_paranoid"));
         return eprintln!("skipped: this machine permits no switch records");
     }
+    assert_eq!(switches.between(0, before_ns, u64::MAX), None, "nothing is known of the time before");
+    let from_ns = Correlation::take(&clock).monotonic.0;
     std::thread::sleep(std::time::Duration::from_millis(20));
     switches.drain(0);
-    let found = switches.between(0, 0, u64::MAX).unwrap();
+    let found = switches.between(0, from_ns, u64::MAX).unwrap();
     assert!(found.out_ns >= 20_000_000 && found.out_ns > found.taken_ns, "{found:?}");
     assert!(found.by.is_empty() && switches.hidden().unwrap().how.contains("CAP_PERFMON"), "by whom is not visible so");
+    switches.reopen(0, tid, None, &clock);
+    assert_eq!(switches.between(0, from_ns, u64::MAX), None, "nor of the time before it is opened anew");
+    let from_ns = Correlation::take(&clock).monotonic.0;
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    switches.drain(0);
+    assert!(switches.between(0, from_ns, u64::MAX).unwrap().out_ns >= 20_000_000);
 }
 
 #[test]

@@ -86,7 +86,11 @@ impl Watchdog {
             1 => (self.phase_since, START_NS.max(limit_ns)),
             _ => return,
         };
-        let silent_ns = self.ns(now.since(Ticks(since.0.max(self.woke.0))));
+        // A heartbeat from before the counter went back says nothing: its silence counts from then
+        // on.
+        let outdated = self.threads[index].outdated.filter(|(heartbeat, _)| *heartbeat == since.0);
+        let since = outdated.map_or(since, |(_, restart)| restart);
+        let silent_ns = self.silent_ns(index, since, now);
         let rule = self.rule(RuleId::Heartbeat);
         let limit_ns = (limit_ns as f64 * rule.limit) as u64;
         match &self.threads[index].episode {
@@ -100,6 +104,15 @@ impl Watchdog {
             }
             None => {}
         }
+    }
+
+    /// Time since `since`, less the time in which the watchdog was late: nobody knows what the
+    /// thread did then. A watchdog that is late in each tick sees a thread that hangs all the same.
+    fn silent_ns(&mut self, index: usize, since: Ticks, now: Ticks) -> u64 {
+        let known = self.threads[index].unwatched;
+        let late_ns = if known.0 == since { known.1 + self.late_ns } else { self.ns(self.woke.since(since)) };
+        self.threads[index].unwatched = (since, late_ns);
+        self.ns(now.since(since)).saturating_sub(late_ns)
     }
 
     fn begin(&mut self, index: usize, now: Ticks, (heartbeat, since): (u64, Ticks), actions: &mut dyn WatchdogActions) {
@@ -147,7 +160,7 @@ impl Watchdog {
         if stall_ns > ESCALATION_LIMITS * limit_ns {
             let (rule, board) = (self.rule(RuleId::Heartbeat), Arc::clone(&self.config.board));
             if self.alarms.escalate(place, rule.severity, &board) {
-                self.announce(place, &rule, actions);
+                self.announce(place, &rule, false, actions);
             }
         }
     }

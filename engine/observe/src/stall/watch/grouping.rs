@@ -44,9 +44,14 @@ struct Hits {
 }
 
 impl Incidents {
-    /// Alarm `number` has begun and is no note.
+    /// Alarm `number` has begun, or is worse than before, and is no note.
     pub(super) fn tell(&mut self, number: u64) {
         self.untold.push(number);
+    }
+
+    #[cfg(test)]
+    pub(super) fn untold(&self) -> &[u64] {
+        &self.untold
     }
 }
 

@@ -60,7 +60,7 @@ impl Watchdog {
             thread: thread.name.clone(),
             role: stage.map(RoleKind::name),
             policy: Some(SpinOrder::unpack(board::get(&block.policy_acknowledged)).policy),
-            core: thread.pinned.then_some(thread.core),
+            core: thread.own_core(),
             core_loss: thread.pinned.then(|| self.core_loss(index, now)).flatten(),
             stall_ns: self.ns(now.since(since)),
             detail: self.accounts.detail(index),
@@ -194,6 +194,7 @@ impl Watchdog {
         let Taken { share, index, took_ns, is_stolen } = Some(most).filter(|most| most.share >= EXPLAINS_PERCENT)?;
         let thread = &self.threads[index];
         let (name, core) = (&thread.name, thread.core);
+        let on_core = thread.own_core().map_or_else(String::new, |core| format!(" on core {core}"));
         let (cause, who, sentence) = if is_stolen {
             let sentence = format!("the hypervisor took core {core} of {name} for others for {share} % of 0.5 s");
             (Cause::Steal, String::new(), sentence)
@@ -204,7 +205,7 @@ impl Watchdog {
             } else {
                 by_whom(&who, is_recorded)
             };
-            let sentence = format!("{name} was descheduled for {share} % of 0.5 s on core {core}; {by}");
+            let sentence = format!("{name} was descheduled for {share} % of 0.5 s{on_core}; {by}");
             (Cause::Descheduled, who, sentence)
         };
         let ended_ns = thread.bases.back().map_or(0, |base| base.0.at_ns);
@@ -240,7 +241,7 @@ impl Watchdog {
     ) -> Option<Condition> {
         let span_ns = now.1.at_ns.saturating_sub(then.1.at_ns).max(1);
         let (old, new) = (then.1.interrupts?, now.1.interrupts?);
-        let count = new.shootdowns.saturating_sub(old.shootdowns);
+        let count = new.shootdowns?.saturating_sub(old.shootdowns?);
         let a_second = count as f64 * 1e9 / span_ns as f64;
         if !thread.pinned || count == 0 {
             return None;
@@ -285,9 +286,9 @@ pub(super) fn waits(thread: &Thread, site: Site, then: &Baseline, now: &Baseline
     seen.on_core(&then.1, &now.1);
     seen.stall_ns = seen.waited_ns?;
     let share = seen.waited_ns? as f64 * 100.0 / seen.span_ns.max(1) as f64;
-    let core = thread.core;
+    let core = thread.own_core().map_or_else(|| "a core".to_owned(), |core| format!("core {core}"));
     let sentence = format!(
-        "{}: descheduled {share:.0} % of the last {:.1} s: it stood ready for core {core} and did not run",
+        "{}: descheduled {share:.0} % of the last {:.1} s: it stood ready for {core} and did not run",
         thread.name,
         seen.span_ns as f64 / 1e9
     );

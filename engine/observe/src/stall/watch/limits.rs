@@ -34,7 +34,7 @@ fn base(at_ms: u64, waited_ns: u64, shootdowns: u64, faults: u64) -> Baseline {
         turns: Some(at_ms),
         ..ThreadAccount::default()
     };
-    let interrupts = Some(Interrupts { shootdowns, ..Interrupts::default() });
+    let interrupts = Some(Interrupts { shootdowns: Some(shootdowns), ..Interrupts::default() });
     (thread, CoreAccount { at_ns, interrupts, process_faults: Some(faults), ..CoreAccount::default() })
 }
 
@@ -79,6 +79,20 @@ fn a_thread_that_waited_for_a_hundredth_of_the_last_half_second_is_said_to_wait(
 }
 
 #[test]
+fn a_thread_without_a_core_of_its_own_is_not_judged_by_the_counters_of_one() {
+    let mut world = opened();
+    world.dog.threads[0].pinned = false;
+    world.run(300 * MS, [true, true]);
+    let (_, core) = world.dog.base(0, now(&world));
+    assert_eq!((core.times, core.interrupts, core.frequency), (None, None, None));
+    assert!(world.dog.threads[0].bases.iter().all(|(_, core)| (core.times, core.interrupts) == (None, None)));
+    let (then, at) = (base(500, 0, 0, 0), now(&world));
+    assert_eq!(world.dog.observe(0, &then, &then, at, at).core, None);
+    let waits = super::judge::waits(&world.dog.threads[0], THREAD, &then, &base(1_000, 5 * MS, 0, 0)).unwrap();
+    assert!(waits.verdict.sentence.ends_with("it stood ready for a core and did not run"));
+}
+
+#[test]
 fn every_thread_has_an_account_and_the_limit_of_its_gaps_in_each_round() {
     let mut world = opened();
     world.dog.config.rules = vec![AlarmRule { limit: 0.5, ..RuleId::FrameGap.bundled() }];
@@ -118,7 +132,7 @@ fn the_thread_that_waited_most_explains_late_answers_from_a_tenth_of_half_a_seco
     let found = lately(50 * MS, 100 * MS, 0).unwrap();
     assert_eq!((found.cause, found.confidence), (Cause::Descheduled, Confidence::Likely));
     assert_eq!((found.took_ns, found.ended_ns), (100 * MS, 1_500 * MS));
-    assert!(found.sentence.starts_with("work-0 was descheduled for 20 % of 0.5 s on core 0; by whom is not visible"));
+    assert!(found.sentence.starts_with("work-0 was descheduled for 20 % of 0.5 s; by whom is not visible"));
     let named = lately(50 * MS, 0, 81).unwrap();
     assert_eq!(named.sentence, "hot-0 was descheduled for 10 % of 0.5 s on core 3; last seen there: cargo (81)");
     world.dog.threads[0].bases.pop_front();

@@ -47,7 +47,7 @@ impl NoiseAccount {
         self.since_names_ns += seen.span_ns;
         self.ready_ns += seen.waited_ns.unwrap_or(0);
         self.stolen_ns += seen.steal_ns.unwrap_or(0);
-        let count = |base: &Baseline| base.1.interrupts.map(|seen| seen.shootdowns + seen.timer + seen.others);
+        let count = |base: &Baseline| base.1.interrupts.map(|seen| seen.sum());
         self.interrupts += count(after).zip(count(before)).map_or(0, |(after, before)| after.saturating_sub(before));
         for (pid, tid, ns) in switched.into_iter().flat_map(|switched| switched.by) {
             if let Some((_, _, sum)) = self.ran.iter_mut().find(|(_, known, _)| *known == tid) {
@@ -116,7 +116,7 @@ mod tests {
         let account =
             ThreadAccount { at_ns, ran_ns: Some(at_ns - waited_ns), waited_ns: Some(waited_ns), ..Default::default() };
         let times = CoreTimes { steal: jiffies, ..CoreTimes::default() };
-        let interrupts = Interrupts { timer, shootdowns: 2 * timer, others: 0 };
+        let interrupts = Interrupts { timer: Some(timer), shootdowns: Some(2 * timer), others: 0 };
         (account, CoreAccount { at_ns, times: Some(times), interrupts: Some(interrupts), ..CoreAccount::default() })
     }
 

@@ -150,6 +150,47 @@ fn a_watchdog_that_was_late_itself_blames_no_thread() {
     assert_eq!(blamed, []);
 }
 
+/// A machine on which the watchdog shares its core: it is late in each tick.
+#[test]
+fn a_watchdog_that_is_late_in_each_tick_reports_a_thread_that_hangs() {
+    let mut world = world(Vec::new());
+    world.run(300 * MS, [true, true]);
+    let mut ticks = 0;
+    while world.alarm(RuleId::Heartbeat, Site::Thread(0)).is_none() {
+        world.nanos.fetch_add(20 * MS, Ordering::Relaxed);
+        world.run(TICK_NS, [false, true]);
+        ticks += 1;
+        assert!(ticks < 10, "each tick sees 1.5 of the 10 ms that it may be silent");
+    }
+    assert!(ticks > 5, "{ticks}");
+    assert_eq!(world.alarm(RuleId::Heartbeat, Site::Thread(1)), None);
+}
+
+/// After a suspend, or on another host: the counter goes on from a lower value.
+#[test]
+fn a_counter_that_goes_back_leaves_a_watchdog_that_judges_on() {
+    let mut world = world(Vec::new());
+    let jump = |world: &World| world.nanos.store(700_000 * MS, Ordering::Relaxed);
+    world.nanos.store(900_000 * MS, Ordering::Relaxed);
+    world.run(300 * MS, [true, true]);
+    board::set(&world.board.harvest(0).duplicated, 2);
+    world.run(200 * MS, [true, true]);
+    let looks = |world: &World| world.board.thread(0).noise_span_ns.load(Ordering::Relaxed);
+    let before = looks(&world);
+    jump(&world);
+    world.run(8 * MS, [false, true]);
+    assert_eq!(world.alarm(RuleId::Heartbeat, Site::Thread(0)), None, "its silence counts from the jump on");
+    world.run(6 * MS, [false, true]);
+    let raised = world.alarm(RuleId::Heartbeat, Site::Thread(0)).expect("a hang is reported after the jump, too");
+    assert_eq!(raised.state, AlarmState::Active);
+    assert_eq!(world.alarm(RuleId::Heartbeat, Site::Thread(1)), None);
+    board::set(&world.board.harvest(0).duplicated, 0);
+    world.run(2 * HOLD_NS, [true, true]);
+    assert_eq!(world.alarm(RuleId::Heartbeat, Site::Thread(0)).unwrap().state, AlarmState::Ended);
+    assert_eq!(world.alarm(RuleId::Duplicates, Site::Silo(0, 0)).unwrap().state, AlarmState::Ended);
+    assert!(looks(&world) - before >= HOLD_NS, "accounts are taken");
+}
+
 #[test]
 fn a_stall_of_all_threads_at_once_is_one_note() {
     let mut world = world(Vec::new());
@@ -243,6 +284,31 @@ fn a_panic_in_a_run_that_ends_before_the_next_tick_raises_an_alarm() {
     }
 }
 
+#[test]
+fn an_alarm_that_becomes_critical_is_explained_and_told_again_and_acts_once() {
+    let drain = AlarmRule { action: AlarmAction::Drain, ..RuleId::InputHealth.bundled() };
+    let mut world = world(Vec::new());
+    world.run(10 * MS, [true, true]);
+    let raise = |world: &mut World, rule: &AlarmRule, severity, sentence: &str| {
+        let verdict = crate::stall::counter_rules::plain(crate::stall::Cause::Input, sentence.to_owned());
+        let (site, now) = (Site::Stream(0), world.clock.ticks());
+        world.dog.raise(rule, site, severity, now, (verdict, None), &mut world.done);
+        world.alarm(RuleId::InputHealth, site).unwrap()
+    };
+    let silent = AlarmRule { severity: Severity::Note, ..drain.clone() };
+    assert_eq!(raise(&mut world, &silent, Severity::Note, "suspect").sentence, "suspect");
+    assert_eq!(world.done.actions, []);
+    let warned = raise(&mut world, &drain, Severity::Warn, "worse");
+    assert_eq!((warned.severity, warned.sentence.as_str()), (Severity::Warn, "worse"));
+    assert_eq!(world.done.actions, [AlarmAction::Drain]);
+    assert_eq!(raise(&mut world, &drain, Severity::Warn, "as bad").sentence, "worse");
+    assert_eq!(world.dog.incidents.untold().len(), 1);
+    let bad = raise(&mut world, &drain, Severity::Critical, "bad");
+    assert_eq!((bad.severity, bad.sentence.as_str(), bad.count), (Severity::Critical, "bad", 1));
+    assert_eq!(world.dog.incidents.untold().len(), 2, "the operator's program is told once more");
+    assert_eq!(world.done.actions, [AlarmAction::Drain], "the action ran already");
+}
+
 /// It may die before the first baseline of Live, too.
 #[test]
 fn a_death_in_warm_up_is_an_alarm() {
@@ -289,6 +355,10 @@ fn a_core_that_goes_offline_is_named_and_its_thread_is_pinned_again_when_it_is_b
     online(&world, "0-7");
     world.run(300 * MS, [true, true]);
     assert_eq!((world.alarms(), world.done.notes.len()), (Vec::new(), 0));
+    // Not every machine permits records.
+    let recorded_from = |world: &World, at: Ticks| world.dog.switches.between(0, at.0, u64::MAX).is_some();
+    let start = world.clock.ticks();
+    let is_recorded = recorded_from(&world, start);
     online(&world, "0-6");
     for _ in 0..5 {
         board::add(&world.board.thread(0).frames_elsewhere, 1_000);
@@ -298,8 +368,11 @@ fn a_core_that_goes_offline_is_named_and_its_thread_is_pinned_again_when_it_is_b
     assert_eq!((alarm.cause.as_str(), alarm.state), ("core offline", AlarmState::Active));
     assert!(alarm.sentence.contains("core 7 went offline"), "{}", alarm.sentence);
     assert_eq!(world.done.pinned, []);
+    let lost = world.clock.ticks();
+    assert_eq!((recorded_from(&world, start), recorded_from(&world, lost)), (false, is_recorded));
     online(&world, "0-7");
     world.run(300 * MS, [true, true]);
+    assert_eq!((recorded_from(&world, lost), recorded_from(&world, world.clock.ticks())), (false, is_recorded));
     assert_eq!((world.done.pinned.as_slice(), world.done.released.as_slice()), (&[(tid, 7)][..], &[7][..]));
     assert_eq!(world.done.confined, 1);
     let [gone, back] = &world.done.notes[..] else { panic!("{:?}", world.done.notes) };
