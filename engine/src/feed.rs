@@ -43,7 +43,7 @@ use crate::code::Model;
 use crate::code::health::InputHealth;
 use crate::code::sampler::Sampler;
 use crate::fault::{FaultCode, Injector};
-use crate::hot::{BUDGET_ITEMS, BatchClock, Frame, Role, RoleError, Settings, WARM_STREAM, Work};
+use crate::hot::{BUDGET_ITEMS, BatchClock, Flow, Frame, Role, RoleError, Settings, WARM_STREAM, Work};
 use crate::pipe::samples::{SampleReader, SampleRoom, SampleWriter, samples};
 use crate::pipe::{Pressure, Watermarks};
 use crate::profile::OverflowStrategy;
@@ -418,7 +418,10 @@ impl Role for Feed {
     }
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {
-        self.overflow.note(frame.now);
+        // A pause is a gap: afterwards a shot that waited has the rest of its deadline.
+        if frame.phase == Phase::Drain || self.settings.flow() == Flow::Runs {
+            self.overflow.note(frame.now);
+        }
         if let Some(changes) = &mut self.health_changes {
             changes.exchange(&mut self.health);
         }

@@ -20,7 +20,7 @@ use super::wire::GOES_ON;
 use super::{EndedBy, EnvironmentResult, Outcome, Requests, header};
 use crate::board::{self, Board};
 use crate::graph::Event;
-use crate::hot::{self, Settings, Shared, ThreadReport, WARM_STREAM, Warming};
+use crate::hot::{self, CallGaps, Settings, Shared, ThreadReport, WARM_STREAM, Warming};
 use crate::profile::Rate;
 use crate::roles::ThreadState;
 use crate::silo::{Silo, SiloSupervisor};
@@ -202,14 +202,17 @@ impl Control {
         }
     }
 
-    /// Ticks until `done` or `limit`; `true`: done.
+    /// Ticks until `done` or until this process has run for `limit`; `true`: done.
     fn tick_until(&mut self, limit: Nanos, mut done: impl FnMut(&Control) -> bool) -> bool {
-        let from = self.now();
+        let (from, rate) = (self.now(), self.shared.clock.rate());
+        let mut gaps = CallGaps::of_cold_thread(rate);
         loop {
+            let now = self.now();
+            gaps.note(now);
             if done(self) {
                 return true;
             }
-            if self.since(from) >= limit {
+            if gaps.is_overdue(from, now, rate.ticks(limit)) {
                 return false;
             }
             self.tick();
@@ -353,10 +356,13 @@ impl Control {
         let is_drained = |control: &Control| control.all_drained() && control.all_harvested();
         let has_ended = |control: &Control| control.threads.iter().all(JoinHandle::is_finished);
         self.tick_until(grace, |control| is_drained(control) || control.requests.is_hurried() || has_ended(control));
-        if !is_drained(self) && !self.all_harvested() {
-            self.close_tickets();
-            self.tick_until(LAST_HARVEST, |control| control.all_harvested() || has_ended(control));
-        }
+        // Shots that wait in lanes take the slots that this frees, and answers leave: until both are through.
+        self.tick_until(LAST_HARVEST, |control| {
+            is_drained(control) || has_ended(control) || {
+                control.close_tickets();
+                false
+            }
+        });
         self.unanswered()
     }
 

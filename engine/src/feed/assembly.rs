@@ -214,10 +214,10 @@ impl Assembly {
 
     fn judge(&mut self, part: &Part<'_>, now: Ticks) -> Verdict {
         if part.session == 0 || part.sequence == u64::MAX || !self.fits(part) {
-            return Verdict::Malformed;
+            return self.refuse(part, Verdict::Malformed);
         }
         if !part.soft.is_empty() && part.soft.len() != self.width.soft_bytes as usize {
-            return Verdict::Soft;
+            return self.refuse(part, Verdict::Soft);
         }
         let silence = self.silence;
         let stream = &mut self.streams[part.stream as usize];
@@ -255,6 +255,15 @@ impl Assembly {
             self.begin(part);
         }
         self.add(part)
+    }
+
+    /// Refuses the part. A shot with a refused part is answered by that, and so given up.
+    fn refuse(&mut self, part: &Part<'_>, verdict: Verdict) -> Verdict {
+        let stream = &mut self.streams[part.stream as usize];
+        if stream.session == part.session && stream.open.is_some_and(|open| open.sequence == part.sequence) {
+            (stream.open, stream.gave_up) = (None, true);
+        }
+        verdict
     }
 
     fn fits(&self, part: &Part<'_>) -> bool {

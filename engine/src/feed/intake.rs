@@ -22,6 +22,10 @@ use std::sync::Arc;
 pub(super) enum Taken {
     /// Its shot will be answered.
     Accepted,
+    /// Its shot was accepted before and is given up because of it: the engine answers that shot.
+    GivenUp,
+    /// It would begin a shot after the last one that was asked for.
+    Surplus,
     /// Its stream does not exist.
     UnknownStream,
     /// The verdict of the assembly.
@@ -46,6 +50,8 @@ pub(super) struct Intake {
     bridge: Option<BridgeEnd>,
     accepted: u64,
     count: Option<u64>,
+    /// Time without a part after which an open shot is not awaited.
+    silence: Ticks,
     board: Arc<Board>,
 }
 
@@ -55,6 +61,8 @@ struct Opened {
     sequence: u64,
     reply_to: ReplyTo,
     words: u32,
+    /// When its last part arrived.
+    seen: Ticks,
 }
 
 /// Parts of an intake.
@@ -90,6 +98,7 @@ impl Intake {
             bridge: parts.bridge,
             accepted: 0,
             count: parts.count,
+            silence,
             board: parts.board,
         }
     }
@@ -100,7 +109,21 @@ impl Intake {
         // A part may end one shot and begin another.
         let room = if self.opened.is_some() { room / 2 } else { room };
         let room = self.bridge.as_ref().map_or(room, |bridge| room.min(bridge.room()));
-        self.count.map_or(room, |count| room.min(count - self.accepted))
+        match self.count {
+            Some(count) if !self.has_open() => room.min(count - self.accepted),
+            // Of open shots the other parts are taken after the last shot, too.
+            _ => room,
+        }
+    }
+
+    /// Whether rounds of a shot are missing that was passed on.
+    fn has_open(&self) -> bool {
+        self.opened.iter().flatten().any(Option::is_some)
+    }
+
+    /// Whether no shot may begin any more.
+    fn has_all(&self) -> bool {
+        self.count.is_some_and(|count| self.accepted >= count)
     }
 
     /// Whether the intake is closed.
@@ -113,9 +136,10 @@ impl Intake {
         self.lanes.clear();
     }
 
-    /// Whether all requested shots have arrived.
-    pub(super) fn is_full(&self) -> bool {
-        self.count.is_some_and(|count| self.accepted >= count)
+    /// Whether all requested shots have arrived, each whole unless its sender has fallen silent.
+    pub(super) fn is_full(&self, now: Ticks) -> bool {
+        let is_awaited = |opened: &Opened| now.since(opened.seen) < self.silence;
+        self.has_all() && !self.opened.iter().flatten().flatten().any(is_awaited)
     }
 
     /// Number of shots taken.
@@ -159,6 +183,9 @@ impl Intake {
             board::add(&self.board.source().unknown_streams, 1);
             return Taken::UnknownStream;
         }
+        if self.has_all() && !self.open(part, peer) {
+            return Taken::Surplus;
+        }
         let verdict = self.assembly.accept(part, now);
         let taken = match (&self.opened, verdict) {
             (Some(_), _) => self.pass_on_rounds(part, verdict, peer, now),
@@ -189,7 +216,11 @@ impl Intake {
     /// Passes on the pieces of a shot as they arrive.
     fn pass_on_rounds(&mut self, part: &Part<'_>, verdict: Verdict, peer: u64, now: Ticks) -> Taken {
         let stream = part.stream as usize;
+        let was_open = self.open(part, peer);
         self.pass_on_given_up(part.stream, now);
+        if was_open && matches!(verdict, Verdict::Malformed | Verdict::Soft) {
+            return Taken::GivenUp;
+        }
         let open = self.opened.as_ref().and_then(|places| places[stream]);
         match (verdict, open, self.open_words(part.stream)) {
             (Verdict::Whole, None, _) => self.pass_on(part, peer, now),
@@ -200,20 +231,29 @@ impl Intake {
             }
             (Verdict::Part, None, Some(words)) => {
                 let reply_to = ReplyTo { peer, sequence: part.sequence };
-                let opened = Opened { sequence: self.next[stream], reply_to, words };
+                let opened = Opened { sequence: self.next[stream], reply_to, words, seen: now };
                 self.set_open(stream, Some(opened));
                 self.put(part.stream, &opened, now, Piece::Opens(words));
                 self.next[stream] += 1;
                 self.count(part);
                 Taken::Accepted
             }
-            (Verdict::Part, Some(opened), Some(words)) if words > opened.words => {
-                self.set_open(stream, Some(Opened { words, ..opened }));
-                self.put(part.stream, &opened, now, Piece::More(words));
+            (Verdict::Part, Some(opened), Some(words)) => {
+                self.set_open(stream, Some(Opened { words, seen: now, ..opened }));
+                if words > opened.words {
+                    self.put(part.stream, &opened, now, Piece::More(words));
+                }
                 Taken::Other(verdict)
             }
             _ => Taken::Other(verdict),
         }
+    }
+
+    /// Whether the part belongs to a shot whose first rounds were passed on.
+    fn open(&self, part: &Part<'_>, peer: u64) -> bool {
+        let reply_to = ReplyTo { peer, sequence: part.sequence };
+        let open = self.opened.as_ref().and_then(|places| places[part.stream as usize]);
+        open.is_some_and(|open| open.reply_to == reply_to)
     }
 
     /// Leading words of the open shot of `stream` whose detectors are known.

@@ -161,7 +161,7 @@ impl Link {
             // Before Live: the ends arrive after the rings are made.
             self.readers.extend(self.taps.try_iter());
         }
-        if matches!(frame.phase, Phase::Drain | Phase::Shutdown) || self.intake.is_full() {
+        if matches!(frame.phase, Phase::Drain | Phase::Shutdown) || self.intake.is_full(frame.now) {
             self.close();
         }
         // Answers leave before the wire is asked for more.

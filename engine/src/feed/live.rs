@@ -50,6 +50,10 @@ impl Feed {
         // While the feed is held, shots wait in the lane; in Drain every shot must be answered.
         let runs = frame.phase == Phase::Drain || self.settings.flow() == Flow::Runs;
         let mut now = frame.now;
+        if !runs {
+            // What waits because the feed is held is no overflow.
+            self.overflow.clear(now, self.board.feed(self.share.silo), &self.pressure);
+        }
         while runs && items < BUDGET_ITEMS {
             // Without a shot the clock is not read.
             if self.has_none_waiting() {

@@ -136,7 +136,10 @@ impl RegionWire {
                     Taken::UnknownStream => Some(ErrorCode::UnknownStream as u16),
                     Taken::Other(Verdict::Duplicate) => Some(Status::Duplicate as u16),
                     Taken::Other(Verdict::Stale) => Some(Status::Stale as u16),
-                    Taken::Other(Verdict::Malformed | Verdict::Soft | Verdict::Part | Verdict::Whole) => {
+                    // Shots in a region are whole, and none is taken without room.
+                    Taken::GivenUp
+                    | Taken::Surplus
+                    | Taken::Other(Verdict::Malformed | Verdict::Soft | Verdict::Part | Verdict::Whole) => {
                         Some(Status::Malformed as u16)
                     }
                 }
@@ -193,7 +196,7 @@ impl Wire for RegionWire {
         let mut items = 0;
         while items < BUDGET_ITEMS && self.attached > 0 {
             if intake.room() == 0 {
-                board::add(&self.board.source().lane_waits, u64::from(!intake.is_full()));
+                board::add(&self.board.source().lane_waits, u64::from(!intake.is_full(frame.now)));
                 break;
             }
             let Some(now) = self.take(intake, frame) else { break };

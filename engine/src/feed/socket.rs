@@ -141,6 +141,7 @@ impl SocketWire {
         }
         match intake.offer(&part, word, now) {
             Taken::Accepted => self.peers.of_word(word).into_iter().for_each(|peer| peer.shots += 1),
+            Taken::GivenUp => board::add(&block.malformed, 1),
             Taken::UnknownStream => {
                 refuse(&mut self.outgoing, address, &part, self.epoch, ErrorCode::UnknownStream as u16);
             }
@@ -150,7 +151,7 @@ impl SocketWire {
                 refuse(&mut self.outgoing, address, &part, self.epoch, status as u16);
             }
             // Not answered: these numbers were answered before, or never will be.
-            Taken::Other(Verdict::Duplicate | Verdict::Stale | Verdict::Part | Verdict::Whole) => {}
+            Taken::Surplus | Taken::Other(Verdict::Duplicate | Verdict::Stale | Verdict::Part | Verdict::Whole) => {}
         }
     }
 
@@ -177,7 +178,7 @@ impl Wire for SocketWire {
         for _ in 0..BATCHES {
             let room = intake.room();
             if room == 0 {
-                board::add(&self.block().lane_waits, u64::from(!intake.is_full()));
+                board::add(&self.block().lane_waits, u64::from(!intake.is_full(frame.now)));
                 break;
             }
             let limit = if self.is_single { 1 } else { BATCH };

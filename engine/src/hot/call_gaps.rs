@@ -1,4 +1,4 @@
-//! Time in which a role was not called, so that a suspended machine lets no deadline expire.
+//! Time in which a role or a cold thread did not run, so that a suspended machine lets no deadline expire.
 //!
 //! Owns the last [`GAPS_MAX`] gaps between calls of this role that were longer than [`GAP_NANOS`].
 //! A deadline compares the age of a shot or launch without these gaps: while this role did not run,
@@ -9,8 +9,10 @@ use crate::units::{Nanos, TickRate, Ticks};
 
 /// Gaps remembered.
 const GAPS_MAX: usize = 16;
-/// Gaps shorter than this are ordinary frames.
-const GAP_NANOS: u64 = 500_000;
+/// Shorter gaps of a role are ordinary frames.
+const GAP: Nanos = Nanos(500_000);
+/// Shorter gaps of a cold thread that looks every millisecond are those of a busy machine.
+const GAP_OF_COLD_THREAD: Nanos = Nanos::from_millis(100);
 
 /// The gaps of one role.
 #[derive(Debug)]
@@ -22,9 +24,18 @@ pub(crate) struct CallGaps {
 }
 
 impl CallGaps {
+    /// Of a role.
     pub(crate) fn new(rate: TickRate) -> CallGaps {
-        let gaps = [(Ticks(0), Ticks(0)); GAPS_MAX];
-        CallGaps { threshold: rate.ticks(Nanos(GAP_NANOS)), last: None, gaps, next: 0 }
+        CallGaps::longer_than(rate.ticks(GAP))
+    }
+
+    /// Of a cold thread that looks every millisecond.
+    pub(crate) fn of_cold_thread(rate: TickRate) -> CallGaps {
+        CallGaps::longer_than(rate.ticks(GAP_OF_COLD_THREAD))
+    }
+
+    fn longer_than(threshold: Ticks) -> CallGaps {
+        CallGaps { threshold, last: None, gaps: [(Ticks(0), Ticks(0)); GAPS_MAX], next: 0 }
     }
 
     /// Notes that the role is called at `now`.
@@ -71,6 +82,18 @@ mod tests {
             gaps.note(Ticks(now));
         }
         assert!(gaps.is_overdue(Ticks(1_850_000), Ticks(54_000_000), Ticks(1_000_000)));
+    }
+
+    #[test]
+    fn a_cold_thread_has_not_waited_while_its_process_was_stopped() {
+        let (second, limit) = (1_000_000_000, Ticks(10_000_000_000));
+        let mut gaps = CallGaps::of_cold_thread(TickRate::NANOS);
+        gaps.note(Ticks(0));
+        gaps.note(Ticks(11 * second));
+        assert!(!gaps.is_overdue(Ticks(0), Ticks(11 * second), limit));
+        // Ticks that are late because the machine is busy count.
+        (0..=100).for_each(|tick| gaps.note(Ticks(11 * second + tick * second / 10)));
+        assert!(gaps.is_overdue(Ticks(0), Ticks(22 * second), limit));
     }
 
     #[test]

@@ -2,9 +2,10 @@
 //!
 //! Owns its ends of the mailboxes to feeds and arbiters, and each silo's state as the board shows
 //! it. Runs on the control thread, once a tick; in the simulation, between two steps. Bounds: one
-//! death or restart at a time, each of its steps within [`STEP_LIMIT`]; a second death waits for
-//! the first. Never waits: each step checks once. Longer than 500 lines, because it is one
-//! sequence, read from fencing to the restart.
+//! death or restart at a time, each of its steps within [`STEP_LIMIT`] of the time in which this
+//! process ran. A second death waits for the first; if the first one needs the arbiter that died,
+//! the limit ends the run. Never waits: each step checks once. Longer than 500 lines, because it is
+//! one sequence, read from fencing to the restart.
 //!
 //! ```text
 //!  LIVE ─ drain ─▶ DRAINING ─ no stream left ─▶ DRAINED ─ rejoin ─▶ LIVE
@@ -37,7 +38,7 @@ use crate::board::{self, Board};
 use crate::commit::arbiter_driver::{MembershipAck, MembershipEvent};
 use crate::feed::cross_silo::failover::{SiloEvent, SiloReply};
 use crate::feed::requests::MoveRequests;
-use crate::hot::RoleSpec;
+use crate::hot::{CallGaps, RoleSpec};
 use crate::profile::Profile;
 use crate::roles::SiloState;
 use crate::units::{Nanos, Ticks};
@@ -85,8 +86,9 @@ struct SiloRecord {
     end: Option<DispatchEnd>,
     /// Number of paths built.
     epoch: u64,
-    /// Its streams are asked to return until then.
-    returning_until: Option<Ticks>,
+    /// Streams that are asked to return, until then. One that has been back is not asked again: who
+    /// moves it afterwards means it.
+    returning: (Ticks, Vec<u32>),
     /// Progress of its feed's failover at the last check, as on the board.
     failover: u64,
 }
@@ -145,6 +147,7 @@ pub struct SiloSupervisor {
     /// By stream: when it was last asked to move.
     asked: Vec<Ticks>,
     watched: Option<WatchedDeath>,
+    gaps: CallGaps,
     broken: Option<String>,
 }
 
@@ -157,14 +160,15 @@ impl SiloSupervisor {
             successor: None,
             end: None,
             epoch: 1,
-            returning_until: None,
+            returning: (Ticks(0), Vec::new()),
             failover: 0,
         };
         let records: Vec<SiloRecord> = (0..parts.notifiers.len()).map(record).collect();
         let board = &parts.common.board;
         (0..board.shape().silos as usize).for_each(|silo| board::set(&board.lifecycle(silo).epoch, 1));
         let asked = vec![Ticks(0); parts.profile.input.streams as usize];
-        SiloSupervisor { parts, records, transition: None, asked, watched: None, broken: None }
+        let gaps = CallGaps::of_cold_thread(parts.common.clock.rate());
+        SiloSupervisor { parts, records, transition: None, asked, watched: None, gaps, broken: None }
     }
 
     /// Whether no death and no restart is in progress.
@@ -202,6 +206,7 @@ impl SiloSupervisor {
         if self.records.is_empty() || self.broken.is_some() {
             return;
         }
+        self.gaps.note(now);
         if self.transition.is_none() {
             self.look_for_deaths(hot, now);
         }
@@ -224,7 +229,7 @@ impl SiloSupervisor {
         if has_ended {
             return;
         }
-        if self.parts.common.clock.rate().nanos(now.since(transition.since)) > STEP_LIMIT {
+        if self.gaps.is_overdue(transition.since, now, self.parts.common.clock.rate().ticks(STEP_LIMIT)) {
             let (silo, limit_ms, step) = (transition.silo, STEP_LIMIT.0 / 1_000_000, transition.step.awaited());
             let feeds = self.failovers();
             self.broken = Some(format!(
@@ -291,7 +296,7 @@ impl SiloSupervisor {
     }
 
     fn begin_death(&mut self, silo: usize, why: &str, hot: &mut impl PathControl, now: Ticks) {
-        let Some(successor) = self.successor_of(silo) else {
+        let Some(successor) = self.successor_of(silo, hot) else {
             self.broken = Some(format!(
                 "silo {silo} died ({why}), and no other silo is live to take its streams; start with more silos"
             ));
@@ -306,9 +311,10 @@ impl SiloSupervisor {
         self.transition = Some(Transition { silo, step: Step::Fencing, began: now, since: now });
     }
 
-    /// The live silo with the fewest streams.
-    fn successor_of(&self, dead: usize) -> Option<usize> {
-        let is_candidate = |silo: &usize| *silo != dead && self.records[*silo].state == SiloState::Live;
+    /// The live silo with the fewest streams; none whose own death is still to be handled.
+    fn successor_of(&self, dead: usize, hot: &impl PathControl) -> Option<usize> {
+        let is_live = |silo: usize| self.records[silo].state == SiloState::Live && hot.died(silo).is_none();
+        let is_candidate = |silo: &usize| *silo != dead && is_live(*silo);
         let candidates = (0..self.records.len()).filter(is_candidate);
         candidates.min_by_key(|silo| (self.streams_of(*silo).count(), *silo))
     }
@@ -522,7 +528,7 @@ impl SiloSupervisor {
 
     fn enter(&mut self, silo: usize, state: SiloState, why: &str, now: Ticks) {
         self.records[silo].state = state;
-        self.records[silo].returning_until = None;
+        self.records[silo].returning.1.clear();
         self.parts.commands.say(silo as u32, state);
         self.parts.common.moves.say_open(silo as u32, state == SiloState::Live);
         let block = self.board().lifecycle(silo);

@@ -3,16 +3,17 @@
 //! Longer than 500 lines, because clients, nonsense and golden sets go through the same few helpers
 //! for each kind of source.
 
-use crate::rig::{Alone, alone, assert_nothing_lost, config, end, profile, shots, sink, total, until};
+use crate::rig::{Alone, alone, assert_nothing_lost, config, end, execute, profile, shots, sink, total, until};
 use pinwheel_edge::slot::outside::ClientEnd;
+use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::{SourceState, SourceView};
 use pinwheel_engine::code::{Measurements, Model};
 use pinwheel_engine::decode::MatcherModel;
-use pinwheel_engine::engine::{Engine, Input, LivePlace, Network, Outcome};
+use pinwheel_engine::engine::{Command, Engine, Input, LivePlace, Network, Outcome};
 use pinwheel_engine::feed::client::{Client, Received, RegionClient, SocketClient, connect};
 use pinwheel_engine::feed::packet::{Encoding, Part, Position, Reply, Status, encode_hello, reply};
 use pinwheel_engine::feed::shm::layout;
-use pinwheel_engine::profile::{Profile, Silos};
+use pinwheel_engine::profile::{Device, Latency, Overflow, OverflowStrategy, Profile, Silos};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;
@@ -490,6 +491,73 @@ fn an_invalid_shot_is_reported_to_its_sender_and_counted() {
     assert_eq!((source.other_epoch, source.unknown_streams, source.malformed, source.accepted), (1, 1, 1, 1));
     assert_eq!((source.peers.len(), source.peers[0].shots, source.peers[0].answers), (1, 1, 1));
     assert!(source.peers[0].address.starts_with("127.0.0.1:"), "{source:?}");
+}
+
+#[test]
+fn a_stop_answers_the_shots_that_wait_for_a_slot() {
+    let _alone = alone();
+    let model = model("surf_z_d3_r3_p0.005");
+    let (engine, place) = start(&profile(), &model, udp(), None);
+    let mut client = client(&place, 1, 1);
+    execute(&engine, Command::Pause).unwrap();
+    let shots = 300;
+    for sequence in 0..shots {
+        wait("room", || client.send(0, sequence, &[1, 0, 0]).unwrap());
+        // The socket's buffer holds few.
+        if sequence % 8 == 7 {
+            until(&engine, "the shots", |snapshot| snapshot.sources[0].accepted == sequence + 1);
+        }
+    }
+    until(&engine, "the shots", |snapshot| snapshot.sources[0].accepted == shots);
+    execute(&engine, Command::Stop).unwrap();
+    let mut answers = BTreeMap::new();
+    wait("the answers", || {
+        client.receive(&mut |received| assert!(answers.insert(received.sequence, received.status).is_none())).unwrap();
+        answers.len() as u64 == shots
+    });
+    let drained = ErrorCode::Drained as u16;
+    assert!(answers.values().all(|status| [0, drained].contains(status)), "{answers:?}");
+    let outcome = end(engine);
+    assert_nothing_lost(&outcome);
+    let source = &outcome.snapshot.sources[0];
+    assert_eq!((source.accepted, source.answered, source.answers_dropped), (shots, shots, 0));
+}
+
+/// Two workers that take 2 ms each have all of them after 200 ms. The pause is longer than the deadline.
+#[test]
+fn shots_that_find_no_slot_before_a_pause_are_decoded_after_it() {
+    let _alone = alone();
+    let model = model("surf_z_d3_r3_p0.005");
+    let mut profile = profile();
+    profile.device = Device::Sim { latency: Latency::Fixed { us: 2_000.0 } };
+    profile.workers = 2;
+    profile.placement.overflow = Overflow { strategy: OverflowStrategy::Block, deadline_ms: 2_000, keep_shots: 16 };
+    let (engine, place) = start(&profile, &model, udp(), None);
+    let mut client = client(&place, 1, 1);
+    let shots = 200;
+    for sequence in 0..shots {
+        wait("room", || client.send(0, sequence, &[1, 0, 0]).unwrap());
+        if sequence % 8 == 7 {
+            until(&engine, "the shots", |snapshot| snapshot.sources[0].accepted == sequence + 1);
+        }
+    }
+    until(&engine, "a full ring", |snapshot| snapshot.silos[0].overflow.full_for_ns.is_some());
+    execute(&engine, Command::Pause).unwrap();
+    let held = until(&engine, "no overflow while held", |snapshot| snapshot.silos[0].overflow.full_for_ns.is_none());
+    assert!(held.sources[0].answered < shots);
+    until(&engine, "the end of the pause", |snapshot| snapshot.at_ns > held.at_ns + 2_500_000_000);
+    execute(&engine, Command::Resume).unwrap();
+    let mut answered = 0;
+    wait("the answers", || {
+        client
+            .receive(&mut |received| {
+                assert_eq!(received.status, 0, "{received:?}");
+                answered += 1;
+            })
+            .unwrap();
+        answered == shots
+    });
+    drained(engine);
 }
 
 #[test]

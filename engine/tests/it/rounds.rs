@@ -1,14 +1,15 @@
 //! Shots whose rounds come one by one from another thread.
 
 use crate::live::{drained, start, unix, wait};
-use crate::rig::{Alone, alone, profile, until};
+use crate::rig::{Alone, alone, assert_nothing_lost, config, end, profile, until};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::Snapshot;
-use pinwheel_engine::code::{Sampler, bundled_named};
+use pinwheel_engine::code::{Model, Sampler, bundled_named};
 use pinwheel_engine::decode::MatcherModel;
-use pinwheel_engine::engine::Engine;
+use pinwheel_engine::engine::{EndedBy, Engine, Input};
 use pinwheel_engine::feed::client::{Client, SocketClient};
-use pinwheel_engine::profile::{Predecoder, Window, WindowRounds};
+use pinwheel_engine::feed::packet::{Encoding, Part, Position};
+use pinwheel_engine::profile::{Predecoder, Profile, Window, WindowRounds};
 use std::sync::Arc;
 
 /// Parts of shots, each sent a while after the one before; in between the engine decodes what is there.
@@ -75,6 +76,80 @@ fn parts_of_shots(alone: &Alone, window: Window) {
         window == Window::Some(SIZE),
         "{predecoded} events: windows are predecoded, streams not"
     );
+}
+
+/// One part of a shot of stream 1, as a client may send it that keeps no rule.
+fn part(sequence: u64, round: u32, first_bit: u32, soft: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let position = if soft.is_empty() { Position::Inner } else { Position::Last };
+    let (session, stream, encoding) = (1, 1, Encoding::Bits);
+    let part = Part {
+        epoch: 0,
+        session,
+        sequence,
+        stream,
+        round,
+        position,
+        first_bit,
+        bits: 24,
+        encoding,
+        payload: &[0; 3],
+        soft,
+    };
+    part.encode(&mut bytes);
+    bytes
+}
+
+fn by_rounds() -> (Arc<Model>, Profile) {
+    let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
+    let mut profile = profile();
+    (profile.window, profile.input.streams) = (Window::Stream(SIZE), 2);
+    (model, profile)
+}
+
+/// A part that overlaps, one beyond the shot, and one with soft bytes where there is no map of them.
+#[test]
+fn a_shot_whose_part_is_refused_has_one_answer() {
+    let alone = alone();
+    let (model, profile) = by_rounds();
+    let (engine, place) = start(&profile, &model, unix(&alone), None);
+    let mut client = SocketClient::connect(&place, 1, 25).unwrap();
+    wait("a welcome", || client.welcome().unwrap().is_some());
+    let refused = [part(0, 1, 0, &[]), part(1, 1, model.detectors - 1, &[]), part(2, 1, 24, &[1, 2])];
+    let mut answers = Vec::new();
+    for (sequence, wrong) in (0..).zip(&refused) {
+        for bytes in [&part(sequence, 0, 0, &[]), wrong] {
+            wait("room", || client.send_raw(bytes).unwrap());
+        }
+        wait("an answer", || client.receive(&mut |received| answers.push(*received)).unwrap() > 0);
+    }
+    let (_, source) = drained(engine);
+    wait("the rest", || client.receive(&mut |received| answers.push(*received)).unwrap() == 0);
+    let told: Vec<_> = answers.iter().map(|answer| (answer.sequence, answer.status)).collect();
+    let missing = ErrorCode::RoundsMissing as u16;
+    assert_eq!(told, [(0, missing), (1, missing), (2, missing)]);
+    assert_eq!((source.accepted, source.malformed), (3, 3));
+}
+
+#[test]
+fn a_counted_run_takes_its_last_shot_whole() {
+    let alone = alone();
+    let (model, profile) = by_rounds();
+    let input = Input::Live { model: Arc::clone(&model), place: unix(&alone), measurements: None };
+    let engine = Engine::start(config(&profile, input, Some(3))).unwrap();
+    let mut client = SocketClient::connect(&unix(&alone), 1, 25).unwrap();
+    wait("a welcome", || client.welcome().unwrap().is_some());
+    let record = vec![0; model.detectors.div_ceil(8) as usize];
+    let mut answers = Vec::new();
+    for sequence in 0..3 {
+        (0..25).for_each(|round| wait("room", || client.send_part(1, sequence, &record, round).unwrap()));
+        wait("an answer", || client.receive(&mut |received| answers.push(*received)).unwrap() > 0);
+    }
+    let told: Vec<_> = answers.iter().map(|answer| (answer.sequence, answer.status)).collect();
+    assert_eq!(told, [(0, 0), (1, 0), (2, 0)]);
+    let outcome = end(engine);
+    assert_nothing_lost(&outcome);
+    assert_eq!(outcome.ended_by, EndedBy::Count);
 }
 
 pub(crate) fn windows_of(snapshot: &Snapshot) -> u64 {

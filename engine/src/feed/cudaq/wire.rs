@@ -370,7 +370,7 @@ impl CudaqWire {
     fn receive_from(&mut self, port: usize, intake: &mut Intake, frame: &Frame<'_>) -> usize {
         let room = self.queue.room().min(intake.room() as usize);
         if room == 0 {
-            board::add(&self.board.source().lane_waits, u64::from(!intake.is_full()));
+            board::add(&self.board.source().lane_waits, u64::from(!intake.is_full(frame.now)));
             return 0;
         }
         let limit = if self.is_single { 1 } else { BATCH };

@@ -30,7 +30,10 @@ impl SiloSupervisor {
     /// streams are.
     pub(super) fn request_return(&mut self, silo: usize, now: Ticks) {
         if self.parts.profile.placement.streams == TakesPart::Nobody {
-            self.records[silo].returning_until = Some(now.plus(self.parts.common.clock.rate().ticks(RETURN_FOR)));
+            let (all, silos) = (self.asked.len() as u32, self.records.len() as u32);
+            let streams = (0..all).filter(|stream| home(*stream, silos) == silo).collect();
+            let until = now.plus(self.parts.common.clock.rate().ticks(RETURN_FOR));
+            self.records[silo].returning = (until, streams);
         }
     }
 
@@ -74,21 +77,13 @@ impl SiloSupervisor {
     }
 
     pub(super) fn return_streams(&mut self, silo: usize, now: Ticks) {
-        if self.records[silo].returning_until.is_none_or(|until| now >= until) {
-            self.records[silo].returning_until = None;
-            return;
+        let (until, mut streams) = std::mem::take(&mut self.records[silo].returning);
+        let board = &self.parts.common.board;
+        streams.retain(|stream| now < until && board::get(&board.stream_feed(*stream as usize).silo) != silo as u64);
+        for stream in &streams {
+            self.ask_move(*stream, silo, now);
         }
-        let (board, silos) = (&self.parts.common.board, self.records.len() as u32);
-        let is_away = |stream: &u32| {
-            home(*stream, silos) == silo && board::get(&board.stream_feed(*stream as usize).silo) != silo as u64
-        };
-        let away: Vec<u32> = (0..self.asked.len() as u32).filter(is_away).collect();
-        if away.is_empty() {
-            self.records[silo].returning_until = None;
-        }
-        for stream in away {
-            self.ask_move(stream, silo, now);
-        }
+        self.records[silo].returning = (until, streams);
     }
 
     /// Requests a move, unless the stream moves already or was asked less than [`ASK_EVERY`] ago. A
