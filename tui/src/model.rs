@@ -243,6 +243,8 @@ pub struct Model {
     pub chart: Chart,
     /// The tour, while it is under way.
     pub tour: Option<Tour>,
+    /// Whether it is shown in a browser, which reaches no file of this machine.
+    pub is_served: bool,
 }
 
 impl Model {
@@ -285,6 +287,7 @@ impl Model {
             pressed: None,
             chart: Chart::default(),
             tour: None,
+            is_served: false,
         }
     }
 

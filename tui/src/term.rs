@@ -64,6 +64,8 @@ pub struct Options {
     pub mouse: Mouse,
     /// Settings of earlier starts, and their file.
     pub settings: SettingsFile,
+    /// Whether it is shown in a browser.
+    pub is_served: bool,
 }
 
 /// Result of the console.
@@ -146,6 +148,7 @@ pub fn run(source: &mut dyn Source, options: Options) -> Result<Outcome, TermErr
         ownership,
         keymap: options.keymap,
         mouse: options.mouse,
+        is_served: options.is_served,
         ..Model::new(options.theme, size, options.on_hangup)
     };
     options.settings.settings.arrange(&mut model);

@@ -30,7 +30,7 @@ use crate::incoming::Incoming;
 use crate::link::{Link, NoAnswer, OpenError, Reply, Topic};
 use crate::local_socket::LocalSocket;
 use crate::membership::Members;
-use crate::message::{self, SHOTS_MAX, Widths};
+use crate::message::{self, Name, SHOTS_MAX, Widths};
 use crate::outgoing::Outgoing;
 use crate::placing::Placing;
 use crate::settings::HostSettings;
@@ -358,8 +358,9 @@ impl Worker {
                 is_busy = true;
                 let body = message::encode_shots(self.link.incarnation(), self.outgoing.widths(), shots.iter());
                 let (events, name) = (self.events.sender(), host.clone());
+                let shots = shots.into_iter().map(|shot| shot.name).collect();
                 let answered = Box::new(move |result| {
-                    events.send(Event::Answers { host: name, result });
+                    events.send(Event::Answers { host: name, shots, result });
                 });
                 self.link.ask(&host, Topic::Shots, body, LINK_LIMIT, answered);
             }
@@ -367,10 +368,11 @@ impl Worker {
         is_busy
     }
 
-    /// Takes a host's answers to shots.
-    fn take_answers(&mut self, host: &str, result: Result<Vec<u8>, NoAnswer>, now_ns: u64) {
+    /// Takes a host's answers to `shots`. One that answers other shots than it was sent fails: the
+    /// rest would wait for ever, or another host's shots would have its answers.
+    fn take_answers(&mut self, host: &str, shots: &[Name], result: Result<Vec<u8>, NoAnswer>, now_ns: u64) {
         let decoded = result.ok().and_then(|bytes| {
-            let answers = message::decode_answers(&bytes, self.bridge.observable_words).ok()?;
+            let answers = message::decode_answers_to(shots, &bytes, self.bridge.observable_words).ok()?;
             let is_known = |error: u16| error == 0 || ErrorCode::from_number(error).is_some();
             answers.iter().all(|answer| is_known(answer.error)).then_some(answers)
         });

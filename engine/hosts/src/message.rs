@@ -79,6 +79,9 @@ pub enum Malformed {
     /// A word that must be 0 or 1, or a code out of range, is neither.
     #[error("the message has a value that its field cannot have")]
     Value,
+    /// Answers to other shots than those of the question.
+    #[error("the message does not answer each shot of its question, in their order")]
+    Shots,
 }
 
 /// Bytes of a message of shots; the owner's process started as `incarnation`.
@@ -164,6 +167,16 @@ pub fn decode_answers(bytes: &[u8], observable_words: usize) -> Result<Vec<Answe
     Ok(answers)
 }
 
+/// The answers of a message to `shots`: one to each, in their order.
+///
+/// # Errors
+/// [`Malformed`] for any deviation.
+pub fn decode_answers_to(shots: &[Name], bytes: &[u8], observable_words: usize) -> Result<Vec<Answered>, Malformed> {
+    let answers = decode_answers(bytes, observable_words)?;
+    let is_to_them = answers.iter().map(|answer| &answer.name).eq(shots);
+    is_to_them.then_some(answers).ok_or(Malformed::Shots)
+}
+
 fn header(kind: [u8; 4], detectors: usize, observables: usize) -> Vec<u8> {
     let mut bytes = kind.to_vec();
     [0, detectors as u32, observables as u32].iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
@@ -234,8 +247,8 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::encode_shots;
-    use super::{Answered, Malformed, Name, SHOTS_MAX, Shot, Widths, decode_answers, decode_shots, encode_answers};
+    use super::{Answered, Malformed, Name, SHOTS_MAX, Shot, Widths};
+    use super::{decode_answers, decode_answers_to, decode_shots, encode_answers, encode_shots};
 
     const WIDTHS: Widths = Widths { detectors: 3, observables: 1 };
 
@@ -260,6 +273,22 @@ mod tests {
             })
             .collect();
         assert_eq!(decode_answers(&encode_answers(1, &answers), 1).unwrap(), answers);
+    }
+
+    #[test]
+    fn answers_to_other_shots_than_were_asked_are_refused() {
+        let name = |number| Name { stream: 4, epoch: 2, number };
+        let answer = |name| Answered { name, error: 0, abstained: false, by: 0, observables: vec![1] };
+        let asked = [name(0), name(1)];
+        let read = |names: &[Name]| {
+            let answers: Vec<Answered> = names.iter().copied().map(answer).collect();
+            decode_answers_to(&asked, &encode_answers(1, &answers), 1).map(|answers| answers.len())
+        };
+        assert_eq!(read(&asked), Ok(2));
+        let of_another_host = [name(0), Name { stream: 5, ..name(1) }];
+        for wrong in [&asked[..1], &[name(1), name(0)], &[name(0), name(1), name(2)], &of_another_host] {
+            assert_eq!(read(wrong), Err(Malformed::Shots));
+        }
     }
 
     #[test]

@@ -27,6 +27,24 @@ pub struct WireError {
     error: io::Error,
 }
 
+impl WireError {
+    /// Whether the engine was silent: it may be frozen, and execute later what it was sent.
+    #[must_use]
+    pub fn is_silence(&self) -> bool {
+        self.error.kind() == io::ErrorKind::TimedOut
+    }
+}
+
+/// The system's error, in words if nothing came within `limit`.
+fn in_words(error: io::Error, limit: Duration) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            io::Error::new(io::ErrorKind::TimedOut, format!("no reply within {} s", limit.as_secs()))
+        }
+        _ => error,
+    }
+}
+
 /// A connection that waits for each reply.
 pub struct Wire {
     stream: BufReader<UnixStream>,
@@ -45,7 +63,10 @@ impl Wire {
             stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
             Ok(stream)
         };
-        let stream = open().map_err(|error: OpenError| WireError { path: name.clone(), error: error.into() })?;
+        let stream = open().map_err(|error: OpenError| WireError {
+            path: name.clone(),
+            error: in_words(error.into(), REPLY_TIMEOUT),
+        })?;
         Ok(Wire { stream: BufReader::new(stream), path: name })
     }
 
@@ -55,7 +76,7 @@ impl Wire {
     /// [`WireError`].
     pub fn ask(&mut self, command: Command, why: &str) -> Result<Outcome, WireError> {
         let timeout = if matches!(command, Command::Input(_)) { INPUT_REPLY_TIMEOUT } else { REPLY_TIMEOUT };
-        let socket = |error: io::Error| WireError { path: self.path.clone(), error };
+        let socket = |error: io::Error| WireError { path: self.path.clone(), error: in_words(error, timeout) };
         self.stream.get_ref().set_read_timeout(Some(timeout)).map_err(socket)?;
         let mut line = serde_json::to_vec(&Request::new(command, why)).map_err(|error| socket(error.into()))?;
         line.push(b'\n');
@@ -125,7 +146,7 @@ impl ControlSocket {
     /// Sends one command with the reason `why`, and waits for its acknowledgement.
     ///
     /// # Errors
-    /// [`CommandError`], one sentence; nothing was changed.
+    /// [`CommandError`], one sentence; nothing was changed, unless it was silence.
     pub fn execute(&self, command: Command, why: &str) -> Result<Done, CommandError> {
         let about = format!("engine of process {}", self.pid);
         let path = self.path.as_deref().ok_or_else(|| {
@@ -133,6 +154,17 @@ impl ControlSocket {
             Unusable::new(&about, "no control socket", "one in its run directory", remedy)
         })?;
         let refused = |error: WireError| {
+            if error.is_silence() {
+                let expected = "one, unless the engine is frozen";
+                let remedy = "see where with pinwheel dump";
+                let later = "it may still execute the command once it goes on";
+                return Unusable::new(
+                    &about,
+                    error.error.to_string(),
+                    expected,
+                    format!("{remedy} {}; {later}", self.pid),
+                );
+            }
             let found = format!("its control socket refused the connection ({error})");
             let expected = format!("user {}'s to be open to us", self.uid);
             Unusable::new(&about, found, expected, "act as its user, or as root")
@@ -148,8 +180,8 @@ impl ControlSocket {
 /// The same input with absolute paths.
 fn absolute(mut spec: InputSpec) -> InputSpec {
     let rooted = |path: &str| std::path::absolute(path).map_or(path.to_owned(), |path| path.display().to_string());
-    let is_no_file =
-        |from: &str| ["udp:", "shm:"].iter().any(|kind| from.starts_with(kind)) || ["sampler", "-"].contains(&from);
+    let is_address = |from: &str| ["udp:", "cudaq:", "shm:"].iter().any(|kind| from.starts_with(kind));
+    let is_no_file = |from: &str| is_address(from) || ["sampler", "-"].contains(&from);
     match spec.from.strip_prefix("unix:") {
         Some(path) if !path.is_empty() => spec.from = format!("unix:{}", rooted(path)),
         Some(_) => {}
@@ -181,7 +213,7 @@ fn absolute_decoder(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
-    use super::{Command, InputSpec, Outcome, Wire, absolute, absolute_decoder};
+    use super::{Command, ControlSocket, InputSpec, Outcome, Wire, absolute, absolute_decoder};
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::fs::MetadataExt;
     use std::os::unix::net::UnixListener;
@@ -207,6 +239,20 @@ mod tests {
     }
 
     #[test]
+    fn a_silent_engine_is_not_taken_for_one_that_refuses_the_connection() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("control.sock");
+        // Its connections wait, as those of a frozen engine do.
+        let _listener = UnixListener::bind(&path).unwrap();
+        let uid = std::fs::metadata(&path).unwrap().uid();
+        let socket = ControlSocket { pid: 7, uid, path: Some(path) };
+        let said = socket.execute(Command::Pause, "").unwrap_err().to_string();
+        let expected = "engine of process 7: found no reply within 10 s, expected one, unless the engine is frozen; see \
+                        where with pinwheel dump 7; it may still execute the command once it goes on";
+        assert_eq!(said, expected);
+    }
+
+    #[test]
     fn only_the_path_of_a_plugin_becomes_absolute() {
         let here = std::env::current_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
         for (text, expected) in [
@@ -227,6 +273,7 @@ mod tests {
             ("-", "-".to_owned()),
             ("unix:", "unix:".to_owned()),
             ("udp:127.0.0.1:7000", "udp:127.0.0.1:7000".to_owned()),
+            ("cudaq:127.0.0.1:7000", "cudaq:127.0.0.1:7000".to_owned()),
             ("shm:fpga0", "shm:fpga0".to_owned()),
             ("unix:in", format!("unix:{here}/in")),
             ("today.b8 --dem surface_d3", format!("{here}/today.b8 --dem surface_d3")),

@@ -24,7 +24,7 @@ use pinwheel_engine::engine::Command;
 use pinwheel_engine::engine::wire::Outcome;
 use pinwheel_engine::profile::OnHangup;
 use pinwheel_engine::record::tape::Tape;
-use pinwheel_report::control::Wire;
+use pinwheel_report::control::{Wire, WireError};
 use rustix::process::{ioctl_tiocsctty, setsid};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use ssh::Remote;
@@ -104,14 +104,14 @@ pub fn attach(args: &AttachArgs, user_paths: &UserPaths) -> Result<u8, Refusal> 
     let profiles = places::profiles(args.profiles.as_deref(), user_paths)?;
     let first = FirstScreen::plain(OnHangup::Detach, View::Overview);
     let options = args.console.options(first, profiles.as_deref(), user_paths)?;
+    let options = Options { is_served: args.own_terminal, ..options };
     let found = engines::find(args.engine.as_deref())?;
-    let line = reach(&found);
-    let access = match (&line, args.control) {
-        (_, false) => Err(READ_ONLY.to_owned()),
-        (Ok(_), true) => Ok(()),
-        (Err(refused), true) => return Err(Refusal::Usage(refused.clone())),
+    let (line, access) = if args.control {
+        (Some(reach(&found).map_err(Refusal::Usage)?), Ok(()))
+    } else {
+        (line_of(&found), Err(READ_ONLY.to_owned()))
     };
-    let mut source = Attach::new(parts(found, line.ok(), access, profiles));
+    let mut source = Attach::new(parts(found, line, access, profiles));
     show(&mut source, options)
 }
 
@@ -192,6 +192,7 @@ fn parts(found: RunningEngine, line: Option<Line>, access: Result<(), String>, p
     Attached {
         follow: found.follow,
         pid: found.pid,
+        uid: found.uid,
         line,
         access,
         run_dir: found.run_dir,
@@ -206,17 +207,19 @@ fn successor(pid: u32, access: Result<(), String>, had_line: WasConnected, profi
     Box::new(move |before| match engines::after(pid, before) {
         Some(found) => {
             // The engine accepted this user before, so the connection is not tested here.
-            let wire = found
-                .socket
-                .as_deref()
-                .filter(|_| had_line == WasConnected::Yes)
-                .map(|socket| Wire::connect(socket, found.uid));
-            let line = wire.and_then(Result::ok).and_then(|wire| Line::of(wire).ok());
+            let line = Some(&found).filter(|_| had_line == WasConnected::Yes).and_then(line_of);
             Succeeding::Begun(Box::new(parts(found, line, access.clone(), profiles.clone())))
         }
         None if engines::is_there(pid) => Succeeding::Awaited,
         None => Succeeding::Gone,
     })
+}
+
+/// A line that connects to the engine's control socket on its own thread: a frozen engine delays no
+/// console.
+fn line_of(found: &RunningEngine) -> Option<Line> {
+    let (socket, uid) = (found.socket.clone()?, found.uid);
+    Line::to(move || Wire::connect(&socket, uid).ok()).ok()
 }
 
 /// Connects to the engine's control socket and sends one request to detect a refusal; else one
@@ -234,10 +237,17 @@ pub(super) fn reach(found: &RunningEngine) -> Result<Line, String> {
             found.uid
         )
     };
-    let mut wire = Wire::connect(socket, found.uid).map_err(|error| refused(error.to_string()))?;
+    let failed = |error: WireError| {
+        if error.is_silence() {
+            let remedy = format!("see where with pinwheel dump {}, or attach without --control", found.pid);
+            return format!("{about}: found {error}, expected one, unless the engine is frozen; {remedy}");
+        }
+        refused(error.to_string())
+    };
+    let mut wire = Wire::connect(socket, found.uid).map_err(failed)?;
     match wire.ask(Command::Status, "") {
-        Ok(Outcome::Done(_)) => Line::of(wire).map_err(|error| refused(error.to_string())),
+        Ok(Outcome::Done(_)) => Line::to(|| Some(wire)).map_err(|error| refused(error.to_string())),
         Ok(Outcome::Refused(said)) => Err(format!("{about}: {said}")),
-        Err(error) => Err(refused(error.to_string())),
+        Err(error) => Err(failed(error)),
     }
 }

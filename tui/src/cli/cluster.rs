@@ -1,9 +1,10 @@
 //! `pinwheel cluster up`: engines that share streams, each a process of its own on this machine, with
 //! senders that count each answer.
 //!
-//! Runs on the main thread, which sends all shots. Everything it writes lies in one directory, which it
-//! removes at the end unless something was wrong. Exit status 1 if a shot was lost, answered twice, out
-//! of order, or otherwise than the decoder alone would. Bounds: [`HOSTS_MAX`] engines; [`START_LIMIT`],
+//! Runs on the main thread, which sends all shots. Everything it writes lies in one directory, which
+//! it removes at the end; if something was wrong it says where the directory is instead. Exit status
+//! 1 if a shot was lost, answered twice, out of order, or otherwise than the decoder alone would; 128
+//! plus the number of a signal that came before all engines had joined. Bounds: [`HOSTS_MAX`] engines; [`START_LIMIT`],
 //! [`LAST_ANSWER`] and [`END_LIMIT`] for their start, the last answer and their end.
 
 mod faults;
@@ -21,6 +22,7 @@ use clap::{Args as ClapArgs, Subcommand};
 use faults::Faults;
 use load::{Load, Pauses, Spread, Totals};
 use pinwheel_engine::clock::Clock;
+use pinwheel_engine::code::Model;
 use pinwheel_hosts::local_socket;
 use pinwheel_hosts::status::Status;
 use pinwheel_report::model_file::{self, Precedence};
@@ -127,36 +129,46 @@ pub fn cluster(args: &ClusterArgs) -> Result<u8, Refusal> {
     let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
     let about = format!("--dem {}", args.dem);
     let (model, _) = model_file::read(&about, Path::new(&args.dem), Precedence::File)?;
+    let mut processes = Processes::new()?;
+    let ended = up(args, &model, &signals, &mut processes);
+    if matches!(ended, Ok(status) if status != 1) {
+        processes.remove();
+    } else {
+        say::people(&format!("pinwheel: the engines' runs and messages are in {}", processes.directory().display()));
+    }
+    ended
+}
+
+/// Starts the engines, sends shots until the end, and prints the result; the exit status.
+fn up(args: &UpArgs, model: &Model, signals: &Signals, processes: &mut Processes) -> Result<u8, Refusal> {
     let clock = Clock::machine();
-    let mut processes = Processes::start(args)?;
+    processes.start(args)?;
     let ended = || signals.received().is_some();
     if !processes.wait_until_joined(START_LIMIT, &ended)? {
-        return Ok(1);
+        // No shot was sent: there is no result to print. An engine that has not started yet does
+        // not drain, so how they end tells nothing.
+        processes.end(END_LIMIT);
+        return Ok(signals.received().and_then(|signal| u8::try_from(128 + signal).ok()).unwrap_or(1));
     }
-    let mut load = Load::new(&model, args, &clock, &processes)?;
+    let mut load = Load::new(model, args, &clock, processes)?;
     let (mut faults, mut next_line) = (Faults::new(args), LINE_EVERY);
     while !ended() && args.duration.is_none_or(|limit| load.elapsed() < limit) {
-        load.step(&processes)?;
-        faults.step(&mut processes, &mut load)?;
+        load.step(processes)?;
+        faults.step(processes, &mut load)?;
         if load.elapsed() >= next_line {
             next_line += LINE_EVERY;
             say::people(&load.line());
         }
     }
-    load.finish(&processes, LAST_ANSWER)?;
-    faults.finish(&mut processes, &mut load)?;
+    load.finish(processes, LAST_ANSWER)?;
+    faults.finish(processes, &mut load)?;
     let Faults { moves, kills, cuts, .. } = faults;
     let (totals, takeover_ns) = (load.totals(), load.takeover());
     let is_undisturbed = kills == 0 && cuts == 0;
     let move_pause_ns = load.pauses().filter(|_| is_undisturbed);
-    let report = Report { totals, moves, kills, cuts, takeover_ns, move_pause_ns, hosts: report_of(&processes) };
+    let report = Report { totals, moves, kills, cuts, takeover_ns, move_pause_ns, hosts: report_of(processes) };
     let are_ended = processes.end(END_LIMIT);
     let is_sound = report.totals.is_sound() && are_ended;
-    if is_sound {
-        processes.remove();
-    } else {
-        say::people(&format!("pinwheel: the engines' runs and messages are in {}", processes.directory().display()));
-    }
     Ok(args.print.to_stdout(&report, || text(&report), u8::from(!is_sound)))
 }
 

@@ -10,11 +10,14 @@ use super::runs;
 use super::say::Print;
 use crate::widgets::format::time;
 use clap::Args as ClapArgs;
+use pinwheel_engine::board::Phase;
 use pinwheel_engine::board::deadlines::{WrongOrLate, wrong_or_late};
 use pinwheel_engine::board::histogram::{DEADLINES_NS, Histogram};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::files;
 use pinwheel_engine::profile::{self, Change, Profile, diff};
+use pinwheel_engine::record::tape::Tape;
+use pinwheel_engine::units::Nanos;
 use pinwheel_report::report::{byar_95, interval_95, merged};
 use pinwheel_report::runs::json_of;
 use serde::Serialize;
@@ -22,6 +25,9 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+
+/// Longest time before Live in which the begin of Live is looked for.
+const START_LIMIT: Nanos = Nanos(60_000_000_000);
 
 #[derive(Debug, ClapArgs)]
 pub struct CompareArgs {
@@ -84,6 +90,8 @@ struct Side {
     dir: PathBuf,
     report: Option<Value>,
     last: Option<Snapshot>,
+    /// Of a run without a report: time from its first picture in Live to the last one.
+    live_ns: Option<u64>,
 }
 
 pub fn compare(args: &CompareArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
@@ -99,7 +107,8 @@ pub fn compare(args: &CompareArgs, user_paths: &UserPaths) -> Result<u8, Refusal
 pub fn of_runs(one: PathBuf, other: PathBuf) -> Result<Comparison, Refusal> {
     let side = |dir: PathBuf| -> Result<Side, Refusal> {
         let report = json_of(&dir, "report.json");
-        let last = runs::open(&dir).ok().and_then(|mut tape| {
+        let mut tape = runs::open(&dir).ok();
+        let last = tape.as_mut().and_then(|tape| {
             let (_, last) = tape.span()?;
             tape.at(last).ok()??.snapshot().ok()?
         });
@@ -108,9 +117,29 @@ pub fn of_runs(one: PathBuf, other: PathBuf) -> Result<Comparison, Refusal> {
             let remedy = "name a run's directory; a run that was killed before its first snapshot cannot be compared";
             return Err(Refusal::unusable(about, "neither report.json nor a recording", "one of them", remedy));
         }
-        Ok(Side { dir, report, last })
+        let tape = tape.as_mut().filter(|_| report.is_none());
+        let live_ns = tape.zip(last.as_ref()).and_then(|(tape, last)| Some(last.at_ns - live_from_ns(tape)?));
+        Ok(Side { dir, report, last, live_ns })
     };
     Ok(comparison(&[side(one)?, side(other)?]))
+}
+
+/// When the run became live, nanoseconds after the engine's start; `None` if the recording does not
+/// go back to before that.
+fn live_from_ns(tape: &mut Tape) -> Option<u64> {
+    let (first, last) = tape.span()?;
+    let (mut was_early, mut live) = (false, None);
+    let to = first.plus(tape.rate().ticks(START_LIMIT)).min(last);
+    tape.play(first, to, |moment| {
+        if live.is_none()
+            && let Ok(Some(snapshot)) = moment.snapshot()
+        {
+            was_early |= snapshot.engine.phase < Phase::Live;
+            live = Some(snapshot.at_ns).filter(|_| snapshot.engine.phase >= Phase::Live);
+        }
+    })
+    .ok()?;
+    live.filter(|_| was_early)
 }
 
 fn comparison(sides: &[Side; 2]) -> Comparison {
@@ -119,6 +148,10 @@ fn comparison(sides: &[Side; 2]) -> Comparison {
     for side in sides {
         if side.report.is_none() {
             missing.push(format!("{}: no report.json; its last snapshot is used instead", side.dir.display()));
+            if side.live_ns.is_none() {
+                let why = "when it became live is not recorded; rates over time are not known";
+                missing.push(format!("{}: {why}", side.dir.display()));
+            }
         }
         if side.last.is_none() {
             missing.push(format!("{}: no recording; distributions are not compared", side.dir.display()));
@@ -168,7 +201,7 @@ impl Side {
             "late" => total.late,
             "logical_errors" => total.logical_errors,
             "shots_with_observables" => total.shots_with_observables,
-            "elapsed_live_ns" => self.last.as_ref()?.at_ns,
+            "elapsed_live_ns" => self.live_ns?,
             _ => return None,
         })
     }
@@ -349,5 +382,26 @@ impl Comparison {
             text += &format!("missing {said}\n");
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Side, comparison};
+    use crate::tests::synthetic::{SyntheticFaults, snapshot};
+
+    #[test]
+    fn rates_over_time_of_a_run_without_a_report_count_from_live_or_are_not_known() {
+        let side = |live_ns| {
+            let last = Some(snapshot(100, SyntheticFaults::None));
+            Side { dir: "run".into(), report: None, last, live_ns }
+        };
+        let compared = comparison(&[side(Some(5_000_000_000)), side(None)]);
+        let rate = |name: &str| compared.rates.iter().find(|rate| rate.name == name).unwrap().rate;
+        let answered = snapshot(100, SyntheticFaults::None).totals().answered as f64;
+        assert_eq!((rate("throughput"), rate("alarms")[1]), ([Some(answered / 5.0), None], None));
+        let said = |what: &str| compared.missing.iter().filter(|said| said.contains(what)).count();
+        assert_eq!((said("no report.json"), said("when it became live")), (2, 1), "{:?}", compared.missing);
     }
 }

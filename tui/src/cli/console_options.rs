@@ -118,7 +118,8 @@ impl ConsoleArgs {
         }
         let mouse = self.mouse.or(kept.mouse).unwrap_or_default();
         let FirstScreen { on_hangup, view, .. } = first;
-        Ok(term::Options { theme, on_hangup, view, keymap: self.keymap(profiles, user_paths)?, mouse, settings })
+        let keymap = self.keymap(profiles, user_paths)?;
+        Ok(term::Options { theme, on_hangup, view, keymap, mouse, settings, is_served: false })
     }
 
     /// The key bindings: from the named file, else from the first file found, else built in.

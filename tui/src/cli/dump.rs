@@ -2,7 +2,8 @@
 //!
 //! Runs on the main thread of another process, because a frozen engine cannot diagnose itself. Only
 //! reads, and stops no thread. Bounded by the board, the engine's threads and [`SPAN`] of its
-//! recording. Lists every missing item with the reason.
+//! recording. Lists every missing item with the reason. Exit status 1 if one of [`REQUIRED`] could
+//! not be written.
 
 mod stacks;
 
@@ -53,6 +54,9 @@ pub struct DumpArgs {
     pub json: bool,
 }
 
+/// Without these a dump tells nothing.
+const REQUIRED: [&str; 2] = ["board.json", "dump.json"];
+
 /// A dump in progress.
 struct Bundle {
     dir: PathBuf,
@@ -92,16 +96,25 @@ pub fn dump(args: &DumpArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
     let summary = json!({"pid": pid, "directory": bundle.dir.display().to_string(), "profile": snapshot.engine.profile,
         "frozen": state_of(pid), "taken": bundle.taken, "missing": bundle.missing});
     bundle.put("dump.json", &pretty(&summary));
-    say::people(&format!(
-        "pinwheel: {} items in {}, {} not available (see dump.json)",
-        bundle.taken.len(),
-        bundle.dir.display(),
-        bundle.missing.len()
-    ));
+    let unwritten = bundle.missing.iter().find(|miss| REQUIRED.iter().any(|name| miss["what"] == *name));
+    let dir = bundle.dir.display();
+    say::people(&match unwritten {
+        Some(miss) => {
+            let [what, why] = ["what", "why"].map(|key| miss[key].as_str().unwrap_or_default());
+            format!(
+                "pinwheel: dump {dir}: {what} cannot be written ({why}); free space there, or name another with -o DIR"
+            )
+        }
+        None => {
+            let (taken, missing) = (bundle.taken.len(), bundle.missing.len());
+            format!("pinwheel: {taken} items in {dir}, {missing} not available (see dump.json)")
+        }
+    });
+    let status = u8::from(unwritten.is_some());
     if args.json {
-        return Ok(written(say::json(&mut io::stdout().lock(), &summary), 0));
+        return Ok(written(say::json(&mut io::stdout().lock(), &summary), status));
     }
-    Ok(0)
+    Ok(status)
 }
 
 fn pretty(value: &Value) -> Vec<u8> {

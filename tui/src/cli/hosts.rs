@@ -5,14 +5,13 @@
 
 use super::engines;
 use super::refusal::Refusal;
-use super::say::{self, Print, written};
+use super::say::Print;
 use clap::{Args as ClapArgs, Subcommand};
 use pinwheel_engine::engine::wire::{Outcome, Request, read_reply};
 use pinwheel_engine::engine::{Command, Done};
 use pinwheel_hosts::local_socket::{self, Wanted};
 use pinwheel_hosts::status::{HostRow, Status};
 use std::fmt::Write;
-use std::io;
 use std::path::PathBuf;
 
 #[derive(Debug, ClapArgs)]
@@ -65,22 +64,26 @@ pub fn require_build(about: &str) -> Result<(), Refusal> {
 }
 
 pub fn hosts(args: &HostsArgs) -> Result<u8, Refusal> {
-    let wanted = match &args.verb {
+    let (action, wanted) = match &args.verb {
         None => {
             let (run_dir, owner) = engine(args.to.as_deref())?;
             let status = local_socket::list(&run_dir, owner).map_err(refused)?;
             return Ok(args.print.to_stdout(&status, || text(&status), 0));
         }
         Some(Verb::Move { stream, host }) => {
-            Wanted::Move { stream: *stream, host: Some(host.clone()).filter(|host| host != "here") }
+            let host = Some(host.clone()).filter(|host| host != "here");
+            ("move", Wanted::Move { stream: *stream, host })
         }
-        Some(Verb::Release { stream }) => Wanted::Release { stream: *stream },
-        Some(Verb::Close) => Wanted::Close,
-        Some(Verb::Open) => Wanted::Open,
-        Some(Verb::Board { host }) => Wanted::Board { host: host.clone() },
+        Some(Verb::Release { stream }) => ("release", Wanted::Release { stream: *stream }),
+        Some(Verb::Close) => ("close", Wanted::Close),
+        Some(Verb::Open) => ("open", Wanted::Open),
+        Some(Verb::Board { host }) => ("board", Wanted::Board { host: host.clone() }),
     };
     let said = ask(args.to.as_deref(), &wanted)?;
-    Ok(written(say::text(&mut io::stdout().lock(), &format!("{said}\n")), 0))
+    // A board is JSON already.
+    let print = if action == "board" { Print { json: false } } else { args.print };
+    let done = serde_json::json!({"action": action, "said": said});
+    Ok(print.to_stdout(&done, || format!("{said}\n"), 0))
 }
 
 fn refused(said: String) -> Refusal {

@@ -3,6 +3,7 @@
 //!
 //! Every refusal ends the program with exit status 2.
 
+use clap::error::ErrorKind;
 use pinwheel_engine::engine::StartError;
 use pinwheel_engine::host::{HostError, limit};
 use pinwheel_engine::profile::ProfileError;
@@ -106,10 +107,28 @@ pub fn sentence(refusal: &Refusal) -> String {
 /// clap's error as one sentence.
 pub fn usage(error: &clap::Error) -> Refusal {
     let text = error.to_string();
+    let is_help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    if let Some(said) = is_help.then(|| without_subcommand(&text)).flatten() {
+        return Refusal::Usage(said);
+    }
     let said: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     let said = said.join(" ");
     let said = said.strip_prefix("error: ").unwrap_or(&said);
     Refusal::Usage(format!("{said}; see 'pinwheel --help'"))
+}
+
+/// The sentence for a command that was given without one of its subcommands, from the help that clap
+/// prints instead of an error.
+fn without_subcommand(help: &str) -> Option<String> {
+    let usage = help.lines().find_map(|line| line.strip_prefix("Usage: "))?;
+    let command: Vec<&str> = usage.split(' ').take_while(|word| !word.starts_with(['[', '<'])).collect();
+    let command = command.join(" ");
+    let (_, listed) = help.split_once("\nCommands:\n")?;
+    // A row of the list is indented by two; the rest of a long row by more.
+    let rows = listed.lines().take_while(|line| !line.is_empty()).filter_map(|line| line.strip_prefix("  "));
+    let names = rows.filter_map(|row| row.split(' ').next()).filter(|name| !["", "help"].contains(name));
+    let names = names.collect::<Vec<_>>().join(", ");
+    Some(format!("'{command}' requires a subcommand, one of: {names}; see '{command} --help'"))
 }
 
 #[cfg(test)]
@@ -127,6 +146,13 @@ mod tests {
             ("pinwheel run --nonsense", "--nonsense"),
             ("pinwheel sim", "--seeds <A..B>"),
             ("pinwheel run --format b9", "expected b8, 01 or dets"),
+            (
+                "pinwheel profiles",
+                "'pinwheel profiles' requires a subcommand, one of: list, show, validate, diff; see 'pinwheel profiles --help'",
+            ),
+            ("pinwheel profiles --json", "[subcommands: list, show, validate, diff, help]"),
+            ("pinwheel ctl", "one of: status, profile, pause, resume, rate, decoder,"),
+            ("pinwheel cluster", "'pinwheel cluster' requires a subcommand, one of: up; see"),
         ] {
             let said = usage(&Args::try_parse_from(words.split_whitespace()).unwrap_err()).to_string();
             assert!(said.contains(part) && !said.contains('\n'), "{said}");

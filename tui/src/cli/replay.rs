@@ -14,6 +14,7 @@ use crate::term;
 use clap::Args as ClapArgs;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::profile::OnHangup;
+use pinwheel_engine::units::Nanos;
 use pinwheel_report::moment::moment;
 use serde_json::json;
 use std::io;
@@ -22,8 +23,8 @@ use std::io;
 pub struct ReplayArgs {
     #[command(flatten)]
     pub name: RunName,
-    /// The moment: after the start (12.5s), before the end (-5s), or end [default: the first
-    /// snapshot]
+    /// The moment: after the start (12.5s), before the end (-5s), or end [default: the console
+    /// begins at the first snapshot; output that is printed shows the last one]
     #[arg(long, value_name = "TIME", value_parser = runs::when, allow_hyphen_values = true)]
     pub at: Option<When>,
     /// Print that moment as JSON
@@ -38,8 +39,9 @@ pub struct ReplayArgs {
 pub fn replay(args: &ReplayArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
     let dir = runs::find(&args.name.run, args.name.logs.as_deref(), user_paths)?;
     let mut tape = runs::open(&dir)?;
-    let at = runs::tick(&tape, args.at.unwrap_or(When::Since(pinwheel_engine::units::Nanos(0))));
-    let at = at.ok_or_else(|| runs::empty(&dir))?;
+    let shows_console = !args.json && !args.screen.is_requested() && term::can_show();
+    let wanted = args.at.unwrap_or_else(|| default_moment(shows_console));
+    let at = runs::tick(&tape, wanted).ok_or_else(|| runs::empty(&dir))?;
     if let Some(said) = args.at.and_then(|when| runs::outside(&tape, when)) {
         say::people(&format!("pinwheel: {said}"));
     }
@@ -52,8 +54,7 @@ pub fn replay(args: &ReplayArgs, user_paths: &UserPaths) -> Result<u8, Refusal> 
             args.console.printed_theme(user_paths)?,
         );
     }
-    let on_terminal = term::can_show();
-    if !args.json && on_terminal {
+    if shows_console {
         let notes = runs::notes(&dir, &tape);
         let at_ns = tape.since_start(at).0;
         return console(&mut Replay::new(tape, notes, at_ns).beside(&dir), &args.console, user_paths);
@@ -73,6 +74,12 @@ pub fn replay(args: &ReplayArgs, user_paths: &UserPaths) -> Result<u8, Refusal> 
     let text =
         words(&snapshot, &format!("{}: {:.1} s of {:.1} s", dir.display(), seconds(snapshot.at_ns), seconds(span.1)));
     Ok(written(say::text(&mut io::stdout().lock(), &text), 0))
+}
+
+/// The moment without `--at`: a console begins at the start, and printed output shows the end, where
+/// all counts and alarms are.
+const fn default_moment(shows_console: bool) -> When {
+    if shows_console { When::Since(Nanos(0)) } else { When::Before(Nanos(0)) }
 }
 
 /// Runs the console on a recording.

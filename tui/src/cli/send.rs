@@ -2,8 +2,9 @@
 //! answers.
 //!
 //! Runs on the main thread and spins while it waits, because it measures. Exit status 1 if a shot
-//! was lost or answered with an error. Bounds: the file; [`GREETING`] for the engine's welcome,
-//! [`LAST_ANSWER`] for the last answer.
+//! was not sent, was lost or was answered with an error. Bounds: the file; [`SHOTS_MAX`] shots, of
+//! which each keeps 9 bytes, and its observables with `--predictions`; [`GREETING`] for the engine's
+//! welcome, [`LAST_ANSWER`] for an answer or for room to send a shot that is due.
 //!
 //! # Why times count from the schedule
 //! A sender that waits for an answer before it sends the next shot omits exactly the shots that a
@@ -18,11 +19,11 @@ use super::shots::read_set;
 use super::values::rate_or_max;
 use clap::Args as ClapArgs;
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
-use pinwheel_engine::board::histogram::Histogram;
+use pinwheel_engine::board::histogram::{Histogram, HistogramBlock};
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::code::{Format, Layout, ShotSet, ShotWriter};
 use pinwheel_engine::engine::LivePlace;
-use pinwheel_engine::feed::client::{Client, CudaqClient, CudaqDecoders, Received, connect};
+use pinwheel_engine::feed::client::{Client, CudaqClient, CudaqDecoders, connect};
 use pinwheel_engine::feed::packet::{Status, Welcome};
 use pinwheel_engine::record::Output;
 use pinwheel_engine::units::{Nanos, Ticks};
@@ -30,13 +31,16 @@ use pinwheel_report::report::grouped;
 use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
+use zerocopy::FromZeros;
 
 /// Longest wait for an engine's welcome.
 const GREETING: Nanos = Nanos(10_000_000_000);
 /// Interval between two hellos.
 const HELLO_EVERY: Nanos = Nanos(50_000_000);
-/// Longest wait for an answer after the last shot.
+/// Longest time without an answer in which no shot was sent although one was due, or none was left.
 const LAST_ANSWER: Nanos = Nanos(2_000_000_000);
+/// Most shots, all laps together.
+const SHOTS_MAX: u64 = 1_000_000_000;
 /// Default rate.
 const RATE_HZ: f64 = 10_000.0;
 /// Most shots in flight at rate max.
@@ -84,6 +88,8 @@ pub struct SendArgs {
 #[derive(Debug, Serialize)]
 struct Report {
     sent: u64,
+    /// Not sent: the engine took no more shots.
+    unsent: u64,
     answered: u64,
     /// Answered with an error.
     errors: u64,
@@ -131,14 +137,20 @@ pub fn send(args: &SendArgs) -> Result<u8, Refusal> {
     if shots.is_empty() {
         return Err(Refusal::unusable(about, "no shots", "at least one", "check that the file is complete"));
     }
+    let count = shots.len() as u64 * u64::from(args.laps);
+    if count > SHOTS_MAX {
+        let (found, expected) = (format!("{count} shots in all"), format!("at most {SHOTS_MAX}"));
+        return Err(Refusal::unusable(format!("--laps {}", args.laps), found, expected, "send fewer laps"));
+    }
     let soft = args.soft.as_deref().map(|path| soft_of(path, args, &welcome, shots.len())).transpose()?;
     let rate_hz = Some(args.rate.unwrap_or(RATE_HZ)).filter(|hz| hz.is_finite());
     let predictions =
         predictions.map(|path| Ok::<_, Refusal>((path, Output::file(path, "--predictions")?))).transpose()?;
-    let mut run = Run::new(&clock, (&shots, soft.as_ref()), &welcome, rate_hz, u64::from(args.laps));
+    let mut run = Run::new(&clock, (&shots, soft.as_ref()), &welcome, rate_hz, count);
+    run.observables = predictions.is_some().then(Vec::new);
     run.through(client.as_mut()).map_err(|error| trouble(&error))?;
     let report = run.report();
-    let mut status = u8::from(report.lost + report.errors + report.doubled > 0);
+    let mut status = u8::from(report.unsent + report.lost + report.errors + report.doubled > 0);
     if let Some((path, output)) = predictions
         && let Err(error) = run.write(output)
     {
@@ -244,13 +256,17 @@ struct Run<'a> {
     welcome: Welcome,
     rate_hz: Option<f64>,
     shots: u64,
-    /// Scheduled time of each shot; at rate max, the time it was sent.
+    /// Scheduled time of each shot sent; at rate max, the time it was sent.
     due: Vec<Ticks>,
-    answers: Vec<Option<Received>>,
-    round_trips_ns: Vec<u64>,
-    engine_ns: Vec<u64>,
+    is_answered: Vec<bool>,
+    /// Words of each shot's observables, zeros until it is decoded; `None`: nobody wants them.
+    observables: Option<Vec<u64>>,
+    round_trips_ns: Box<HistogramBlock>,
+    engine_ns: Box<HistogramBlock>,
     sent: u64,
     answered: u64,
+    errors: u64,
+    abstained: u64,
     doubled: u64,
     elapsed: Nanos,
 }
@@ -261,14 +277,13 @@ impl<'a> Run<'a> {
         (shots, soft): (&ShotSet, Option<&ShotSet>),
         welcome: &Welcome,
         rate_hz: Option<f64>,
-        laps: u64,
+        count: u64,
     ) -> Run<'a> {
         let records = |set: &ShotSet| {
             let bytes = set.width_bits.div_ceil(8) as usize;
             let record = |shot: &[u64]| shot.iter().flat_map(|word| word.to_le_bytes()).take(bytes).collect();
             set.iter().map(record).collect()
         };
-        let count = shots.len() as u64 * laps;
         Run {
             clock,
             records: records(shots),
@@ -277,12 +292,15 @@ impl<'a> Run<'a> {
             welcome: *welcome,
             rate_hz,
             shots: count,
-            due: Vec::with_capacity(count as usize),
-            answers: vec![None; count as usize],
-            round_trips_ns: Vec::with_capacity(count as usize),
-            engine_ns: Vec::with_capacity(count as usize),
+            due: Vec::new(),
+            is_answered: Vec::new(),
+            observables: None,
+            round_trips_ns: Box::new(HistogramBlock::new_zeroed()),
+            engine_ns: Box::new(HistogramBlock::new_zeroed()),
             sent: 0,
             answered: 0,
+            errors: 0,
+            abstained: 0,
             doubled: 0,
             elapsed: Nanos(0),
         }
@@ -292,30 +310,31 @@ impl<'a> Run<'a> {
         let rate = self.clock.rate();
         let start = self.clock.ticks();
         let every = self.rate_hz.map(|hz| rate.ticks(Nanos(1_000_000_000)).0 as f64 / hz);
+        // Of the last answer, or of the last shot sent.
         let mut heard = start;
         while self.answered < self.shots {
             let now = self.clock.ticks();
             let is_waiting = self.sent == self.shots;
-            if is_waiting && rate.nanos(now.since(heard)) >= LAST_ANSWER {
-                break;
-            }
             let due = match every {
                 Some(every) => start.plus(Ticks((self.sent as f64 * every) as u64)),
                 None => now,
             };
-            let may_go = match every {
-                Some(_) => due <= now,
-                None => self.sent - self.answered < WINDOW,
-            };
-            if !is_waiting && may_go && self.send_next(client, due)? {
+            let may_go = !is_waiting
+                && match every {
+                    Some(_) => due <= now,
+                    None => self.sent - self.answered < WINDOW,
+                };
+            if may_go && self.send_next(client, due)? {
                 heard = now;
             }
             if self.take(client)? > 0 {
                 heard = self.clock.ticks();
-            } else if !may_go || is_waiting {
+            } else if !may_go {
                 std::thread::yield_now();
             }
-            if every.is_none() && rate.nanos(self.clock.ticks().since(heard)) >= LAST_ANSWER {
+            // A slow rate has no shot due for long.
+            let since = if every.is_some() && !is_waiting { heard.max(due) } else { heard };
+            if rate.nanos(self.clock.ticks().since(since)) >= LAST_ANSWER {
                 break;
             }
         }
@@ -331,58 +350,68 @@ impl<'a> Run<'a> {
             return Ok(false);
         }
         self.due.push(due);
+        self.is_answered.push(false);
+        let words = self.words();
+        if let Some(observables) = &mut self.observables {
+            observables.resize(observables.len() + words, 0);
+        }
         self.sent += 1;
         Ok(true)
     }
 
+    /// Words of a shot's observables.
+    fn words(&self) -> usize {
+        Layout::observables(self.welcome.observables).words()
+    }
+
     fn take(&mut self, client: &mut dyn Client) -> io::Result<usize> {
-        let Run { clock, streams, due, answers, round_trips_ns, engine_ns, answered, doubled, .. } = self;
+        let words = self.words();
         client.receive(&mut |received| {
-            let now = clock.ticks();
-            let index = received.sequence.saturating_mul(*streams).saturating_add(u64::from(received.stream));
-            let Some(due) = due.get(index as usize) else { return };
-            let place = &mut answers[index as usize];
-            if place.is_some() {
-                *doubled += 1;
+            let now = self.clock.ticks();
+            let index = received.sequence.saturating_mul(self.streams).saturating_add(u64::from(received.stream));
+            let index = index as usize;
+            let Some(due) = self.due.get(index) else { return };
+            if std::mem::replace(&mut self.is_answered[index], true) {
+                self.doubled += 1;
                 return;
             }
-            *place = Some(*received);
-            *answered += 1;
-            round_trips_ns.push(clock.rate().nanos(now.since(*due)).0);
-            engine_ns.push(received.latency_ns);
+            self.answered += 1;
+            self.round_trips_ns.record(self.clock.rate().nanos(now.since(*due)).0);
+            self.engine_ns.record(received.latency_ns);
+            self.abstained += u64::from(received.status == Status::Abstained as u16);
+            if !Status::is_decoded(received.status) {
+                self.errors += 1;
+            } else if let Some(observables) = &mut self.observables {
+                observables[index * words..][..words].copy_from_slice(&received.observables[..words]);
+            }
         })
     }
 
     fn write(&self, output: Output) -> Result<(), String> {
-        let layout = Layout::observables(self.welcome.observables);
-        let zeros = [0; OBSERVABLE_WORDS_MAX];
+        let (layout, words) = (Layout::observables(self.welcome.observables), self.words());
+        let (kept, zeros) = (self.observables.as_deref().unwrap_or_default(), [0; OBSERVABLE_WORDS_MAX]);
         let mut writer = ShotWriter::new(output, Format::B8, layout);
-        for answer in &self.answers {
-            let found = answer
-                .as_ref()
-                .filter(|answer| Status::is_decoded(answer.status))
-                .map_or(&zeros, |answer| &answer.observables);
-            writer.write_shot(&found[..layout.words()]).map_err(|error| error.to_string())?;
+        for shot in 0..self.shots as usize {
+            let found = kept.get(shot * words..(shot + 1) * words).unwrap_or(&zeros[..words]);
+            writer.write_shot(found).map_err(|error| error.to_string())?;
         }
         let output = writer.finish().map_err(|error| error.to_string())?;
         output.commit().map_err(|error| error.to_string())
     }
 
     fn report(&self) -> Report {
-        let count =
-            |of: fn(u16) -> bool| self.answers.iter().flatten().filter(|answer| of(answer.status)).count() as u64;
-        let errors = count(|status| !Status::is_decoded(status));
         Report {
             sent: self.sent,
+            unsent: self.shots - self.sent,
             answered: self.answered,
-            errors,
-            abstained: count(|status| status == Status::Abstained as u16),
+            errors: self.errors,
+            abstained: self.abstained,
             lost: self.sent - self.answered,
             doubled: self.doubled,
             rate_hz: self.rate_hz,
             throughput_per_s: self.answered as f64 * 1e9 / self.elapsed.0.max(1) as f64,
-            round_trip_ns: Histogram::of(&self.round_trips_ns),
-            engine_ns: Histogram::of(&self.engine_ns),
+            round_trip_ns: self.round_trips_ns.snapshot(),
+            engine_ns: self.engine_ns.snapshot(),
             epoch: self.welcome.epoch,
             streams: self.welcome.streams,
         }
@@ -395,8 +424,9 @@ fn text(report: &Report) -> String {
         format!("p50 {p50} ns, p90 {p90} ns, p99 {p99} ns, p99.9 {p999} ns, max {} ns", times.max_ns())
     };
     format!(
-        "{} sent, {} answered, {} of them with an error, {} not to be trusted, {} lost, {} answered twice; {} per second\n  round trip  {}\n  in engine   {}\n",
+        "{} sent, {} not sent, {} answered, {} of them with an error, {} not to be trusted, {} lost, {} answered twice; {} per second\n  round trip  {}\n  in engine   {}\n",
         grouped(report.sent),
+        grouped(report.unsent),
         grouped(report.answered),
         grouped(report.errors),
         grouped(report.abstained),

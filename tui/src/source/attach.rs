@@ -47,6 +47,8 @@ pub struct Attached {
     pub follow: Follow,
     /// The process id.
     pub pid: u32,
+    /// Its user.
+    pub uid: u32,
     /// The connection to the control socket, if it is reachable.
     pub line: Option<Line>,
     /// Whether the console may send commands, or why not.
@@ -185,7 +187,7 @@ impl Source for Attach {
 
     fn ownership(&self) -> Ownership {
         let access = if self.parts.access.is_ok() { Access::Act } else { Access::Watch };
-        Ownership::Attached { pid: self.parts.pid, access }
+        Ownership::Attached { pid: self.parts.pid, uid: self.parts.uid, access }
     }
 
     fn replies(&mut self) -> Vec<Reply> {
@@ -193,6 +195,8 @@ impl Source for Attach {
         let Some(line) = &self.parts.line else { return replies };
         for outcome in line.outcomes() {
             match outcome {
+                // A console that only reads asks for the profile in force by itself.
+                Outcome::Refused(_) if self.parts.access.is_err() => {}
                 Outcome::Refused(said) => replies.push(Reply::Refused(said)),
                 Outcome::Done(Done::InForce { text, .. }) => {
                     // Belongs to the epoch of the request: a newer epoch causes another request.

@@ -12,6 +12,8 @@ pub enum Ownership {
     Attached {
         /// The process id.
         pid: u32,
+        /// Its user.
+        uid: u32,
         /// The console's rights.
         access: Access,
     },

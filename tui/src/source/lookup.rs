@@ -34,17 +34,27 @@ pub struct LookupContext {
     pub moment: Option<(u64, u64)>,
     /// The host that has the engine, its files and its cores; `None`: this machine.
     pub host: Option<String>,
+    /// The engine's user; `None`: the user of this process.
+    pub owner: Option<u32>,
+    /// Whether a recording is shown, not an engine.
+    pub is_recorded: bool,
 }
 
 impl LookupContext {
     /// The context of the engine that `model` shows.
     pub fn of(model: &Model) -> LookupContext {
         let snapshot = model.picture().map(|picture| &picture.snapshot);
-        let host = if let Ownership::OtherHost(host) = &model.ownership { Some(host.clone()) } else { None };
+        let (host, owner) = match &model.ownership {
+            Ownership::OtherHost(host) => (Some(host.clone()), None),
+            Ownership::Attached { uid, .. } => (None, Some(*uid)),
+            Ownership::Own => (None, None),
+        };
         LookupContext {
             run_dir: snapshot.and_then(|snapshot| snapshot.recorder.run_dir.as_ref()).map(PathBuf::from),
             moment: snapshot.and_then(|snapshot| snapshot.clock.pair.as_ref()).map(|pair| (pair.at_ns, pair.utc_ns)),
             host,
+            owner,
+            is_recorded: model.is_replay(),
         }
     }
 
@@ -52,6 +62,16 @@ impl LookupContext {
         self.elsewhere()?;
         let none = || "this engine has no run directory; a run has one unless --logs cannot be written".to_owned();
         self.run_dir.as_deref().ok_or_else(none)
+    }
+
+    /// The run directory and user of the engine that can be asked about its hosts.
+    fn engine(&self) -> Result<(&Path, u32), String> {
+        if self.is_recorded {
+            return Err(
+                "a recording does not hold other hosts; pinwheel hosts shows those of a running engine".to_owned()
+            );
+        }
+        Ok((self.run_dir()?, self.owner.or_else(own_uid).unwrap_or_default()))
     }
 
     /// Refuses what only the engine's machine has.
@@ -85,7 +105,8 @@ pub fn look_up(wanted: LookupRequest, about: &LookupContext, kept: &mut LookupSt
         }
         LookupRequest::Cores => LookupResult::Cores(about.elsewhere().and_then(|()| cores(&mut kept.load))),
         LookupRequest::Hosts => {
-            LookupResult::Hosts(run_dir.and_then(|dir| local_socket::list_own(dir).map(|status| status.hosts)))
+            let listed = about.engine().and_then(|(dir, owner)| local_socket::list(dir, owner));
+            LookupResult::Hosts(listed.map(|status| status.hosts))
         }
         LookupRequest::Chart { from_ns, to_ns, bins } => LookupResult::Chart(run_dir.and_then(|dir| {
             let tape = kept.recording.of(dir).ok_or_else(|| "this run has no recording yet".to_owned())?;
@@ -96,9 +117,7 @@ pub fn look_up(wanted: LookupRequest, about: &LookupContext, kept: &mut LookupSt
 
 /// Passes a command about hosts to the engine.
 pub fn command_hosts(wanted: &Wanted, about: &LookupContext) -> LookupResult {
-    LookupResult::HostsCommand(
-        about.run_dir().and_then(|dir| local_socket::ask(dir, own_uid().unwrap_or_default(), wanted)),
-    )
+    LookupResult::HostsCommand(about.engine().and_then(|(dir, owner)| local_socket::ask(dir, owner, wanted)))
 }
 
 fn unread(path: &Path, error: &dyn std::fmt::Display) -> String {
@@ -193,8 +212,13 @@ fn cores(load: &mut Option<Times>) -> Result<Vec<CoreUse>, String> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
 
-    use super::{LookupContext, LookupState, events, look_up, unix_ns};
+    use super::{LookupContext, LookupState, Ownership, Wanted, command_hosts, events, look_up, own_uid, unix_ns};
     use crate::model::lookups::{LookupRequest, LookupResult};
+    use crate::model::{Mode, Model};
+    use crate::source::Access;
+    use crate::theme::{Colour, Glyphs, Palette, Theme};
+    use pinwheel_engine::profile::OnHangup;
+    use pinwheel_hosts::local_socket::LocalSocket;
 
     const LINE: &str = r#"{"utc":"2026-01-01T14:00:01.500000000Z","ticks":7,"thread":"operator","event":"note","text":"pump on","numbers":[1,2]}"#;
 
@@ -252,6 +276,30 @@ mod tests {
             panic!("a file")
         };
         assert_eq!(found.len(), 1);
+    }
+
+    #[test]
+    fn hosts_are_asked_of_the_boards_owner_and_never_of_a_recording() {
+        let dir = tempfile::tempdir().unwrap();
+        let _socket = LocalSocket::open(dir.path(), |asked| asked.answer.send(Ok("moved".to_owned())).is_ok()).unwrap();
+        let own = own_uid().unwrap();
+        let theme = Theme { palette: Palette::Dark, colour: Colour::Sixteen, glyphs: Glyphs::Utf8, own: None };
+        let mut model = Model::new(theme, (80, 24), OnHangup::Detach);
+        let asked = |model: &Model| {
+            let about = LookupContext { run_dir: Some(dir.path().to_owned()), ..LookupContext::of(model) };
+            match command_hosts(&Wanted::Close, &about) {
+                LookupResult::HostsCommand(said) => said,
+                _ => panic!("another look-up"),
+            }
+        };
+        assert_eq!(asked(&model), Ok("moved".to_owned()));
+        model.ownership = Ownership::Attached { pid: 7, uid: own, access: Access::Act };
+        assert_eq!(asked(&model), Ok("moved".to_owned()));
+        // The socket of another user than the board's is not asked.
+        model.ownership = Ownership::Attached { pid: 7, uid: own + 1, access: Access::Act };
+        assert!(asked(&model).is_err_and(|said| said.contains(&format!("{}", own + 1))));
+        model.mode = Mode::Replay { running_since_ns: None };
+        assert!(asked(&model).is_err_and(|said| said.contains("a recording does not hold other hosts")));
     }
 
     #[test]

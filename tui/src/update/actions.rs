@@ -16,6 +16,7 @@ use crate::model::tour;
 use crate::model::{Leaving, Location, Model, Mouse, NoticeKind, Overlay, TRAIL_MAX, View, Zoom};
 use crate::msg::Finished;
 use crate::source::Ownership;
+use pinwheel_engine::board::snapshot::{AlarmView, Snapshot};
 use pinwheel_engine::engine::Command;
 
 /// Time for which a snoozed alarm is silent, seconds.
@@ -44,7 +45,9 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::Confirm => confirm(model),
         Action::Redraw => vec![Effect::Redraw],
         Action::Copy => copy(model),
-        Action::Acknowledge => about_alarm(model, |number| Command::Acknowledge { number }),
+        Action::Acknowledge => {
+            about_alarm(model, |number| Command::Acknowledge { number }, |alarm, _| alarm.acknowledged_ns.is_some())
+        }
         Action::AlarmRows => {
             let number = lists::alarm_under_cursor(model);
             model.alarm_rows = model.alarm_rows.other();
@@ -52,8 +55,12 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
             Vec::new()
         }
         Action::AcknowledgeAll => vec![execute(Command::Acknowledge { number: 0 })],
-        Action::Snooze => about_alarm(model, |number| Command::Snooze { number, for_s: SNOOZE_S }),
-        Action::DumpScreen => vec![Effect::DumpScreen],
+        Action::Snooze => about_alarm(
+            model,
+            |number| Command::Snooze { number, for_s: SNOOZE_S },
+            |alarm, at_ns| alarm.acknowledged_ns.is_some() || alarm.snoozed_until_ns > Some(at_ns),
+        ),
+        Action::DumpScreen => dump_screen(model),
         Action::Mouse => take_mouse(model, model.mouse.other()),
         Action::Palette => {
             model.overlay = Some(Overlay::Palette(Typed::default()));
@@ -243,6 +250,17 @@ fn execute(command: Command) -> Effect {
     Effect::Execute(command, String::new())
 }
 
+/// Writes the screen to a file in the working directory.
+fn dump_screen(model: &mut Model) -> Vec<Effect> {
+    if model.is_served {
+        let said = "writing the screen refused: the file would be on the machine that serves it; use pinwheel attach \
+                    --snapshot there";
+        notice(model, NoticeKind::Refused, said.to_owned());
+        return Vec::new();
+    }
+    vec![Effect::DumpScreen]
+}
+
 /// Copies the row under the cursor with its details.
 fn copy(model: &mut Model) -> Vec<Effect> {
     let text = List::of(model.view).and_then(|list| copied(model, list));
@@ -254,11 +272,16 @@ fn copy(model: &mut Model) -> Vec<Effect> {
     vec![Effect::Copy(text)]
 }
 
-/// Acknowledges or snoozes the alarm under the cursor; of an incident, all of its active alarms.
-fn about_alarm(model: &mut Model, command: fn(u64) -> Command) -> Vec<Effect> {
+/// Acknowledges or snoozes the alarm under the cursor; of an incident, all of its active alarms. Those
+/// for which that `is_done` are left out: a console queues few requests, and a second try reaches the
+/// rest. If it is done for all, it is done again.
+fn about_alarm(model: &mut Model, command: fn(u64) -> Command, is_done: fn(&AlarmView, u64) -> bool) -> Vec<Effect> {
     let numbers = model.picture().and_then(|picture| {
-        let alarm = selected(model, &picture.snapshot)?;
-        Some(stood_for(&picture.snapshot, alarm, model.alarm_rows))
+        let Snapshot { alarms, at_ns, .. } = &picture.snapshot;
+        let numbers = stood_for(&picture.snapshot, selected(model, &picture.snapshot)?, model.alarm_rows);
+        let done = |number: &u64| alarms.iter().any(|alarm| alarm.number == *number && is_done(alarm, *at_ns));
+        let left: Vec<u64> = numbers.iter().copied().filter(|number| !done(number)).collect();
+        Some(if left.is_empty() { numbers } else { left })
     });
     let Some(numbers) = numbers else {
         notice(model, NoticeKind::Refused, "there is no alarm".to_owned());

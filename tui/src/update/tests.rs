@@ -357,7 +357,7 @@ fn a_smaller_engine_brings_cursors_back() {
 /// A console on another process's engine.
 fn attached(access: Access) -> Bench {
     let mut bench = Bench::new();
-    bench.model.ownership = Ownership::Attached { pid: 7, access };
+    bench.model.ownership = Ownership::Attached { pid: 7, uid: 0, access };
     bench
 }
 

@@ -12,6 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// A user that owns nothing.
 const NOBODY: u32 = 65_534;
@@ -196,6 +197,25 @@ fn an_engine_that_is_killed_while_attached_is_shown_as_gone_and_leads_to_the_pos
     assert_eq!(terminal.end(), 1, "{}", terminal.text());
     terminal.is_restored();
     world.run(&format!("postmortem {} --json", engine.0.id())).exits(0);
+}
+
+#[test]
+fn a_console_that_only_reads_opens_at_once_on_a_frozen_engine() {
+    let _one = engine();
+    let world = World::new();
+    let engine = Headless::start(&world);
+    until("an engine", || world.run("ctl status").status == Some(0));
+    let pid = rustix::process::Pid::from_child(&engine.0);
+    rustix::process::kill_process(pid, Signal::STOP).unwrap();
+    let from = Instant::now();
+    let mut terminal = Terminal::start(&world, "attach", (100, 30), &[]);
+    terminal.see_words(&["SILENT"]);
+    assert!(from.elapsed() < Duration::from_secs(8), "{:?}", from.elapsed());
+    terminal.press("q");
+    assert_eq!(terminal.end(), 0, "{}", terminal.text());
+    let mut acting = Terminal::start(&world, "attach --control", (100, 30), &[]);
+    acting.see_words(&["no reply within 10 s", "pinwheel dump"]);
+    assert_eq!(acting.end(), 2);
 }
 
 #[test]

@@ -34,8 +34,11 @@ fn what_cannot_be_shared_is_refused_in_one_sentence() {
 #[cfg(feature = "hosts")]
 mod cluster {
     use super::World;
-    use crate::world::{only_engine, until};
+    use crate::terminal::Terminal;
+    use crate::world::{Ran, only_engine, until};
+    use rustix::process::{Pid, Signal, kill_process};
     use serde_json::Value;
+    use std::path::PathBuf;
     use std::process::{Child, Stdio};
 
     #[test]
@@ -90,17 +93,25 @@ mod cluster {
 
         /// Processes of its engines, by their hosts' names.
         fn engines(&self) -> Vec<u32> {
-            let id = self.0.id();
-            let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
-            children.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+            children(&self.0)
         }
+
+        /// Where its engines' files are.
+        fn directory(&self) -> PathBuf {
+            std::env::temp_dir().join(format!("pinwheel-cluster-{}-0", self.0.id()))
+        }
+    }
+
+    fn children(of: &Child) -> Vec<u32> {
+        let id = of.id();
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        children.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
     }
 
     impl Drop for Up {
         fn drop(&mut self) {
             // Its engines end with it: it drains them.
-            let pid = rustix::process::Pid::from_raw(self.0.id().cast_signed()).unwrap();
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
             let _ = self.0.wait();
         }
     }
@@ -141,7 +152,7 @@ mod cluster {
             let said = world.run(&format!("attach --json {words}:{first}")).exits(2).err;
             assert!(said.contains(expected) && said.lines().count() == 1, "{words}: {said}");
         }
-        let runs = std::env::temp_dir().join(format!("pinwheel-cluster-{}/host-2", up.0.id()));
+        let runs = up.directory().join("host-2");
         let run =
             std::fs::read_dir(runs).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.is_dir()).unwrap();
         until("the command and who asked, in the events", || {
@@ -158,7 +169,8 @@ mod cluster {
             assert!(said.contains(expected) && said.lines().count() == 1, "{words}: {said}");
         }
         // A host that takes no more shots: its streams come home, and others say why.
-        world.run(&format!("hosts close --to {second}")).exits(0);
+        let closed = world.run(&format!("hosts --json close --to {second}")).exits(0).json();
+        assert!(closed["action"] == "close" && closed["said"].is_string(), "{closed}");
         let is_home = |rows: &Value| rows[1]["given"] == Value::from(Vec::<u32>::new());
         // Its refusal of shots may come before its description.
         let is_known = |rows: &Value| rows[1]["why_not"].as_str().is_some_and(|why| why.contains("draining"));
@@ -181,7 +193,41 @@ mod cluster {
         up.0.kill().unwrap();
         up.0.wait().unwrap();
         until("their end", || engines.iter().all(|engine| !std::path::Path::new(&format!("/proc/{engine}")).exists()));
-        let _ = std::fs::remove_dir_all(std::env::temp_dir().join(format!("pinwheel-cluster-{}", up.0.id())));
+        let _ = std::fs::remove_dir_all(up.directory());
+    }
+
+    #[test]
+    fn a_cluster_whose_engines_do_not_join_leaves_no_directory_or_says_where_it_is() {
+        let _one = only_engine();
+        let world = World::new();
+        let tmp = world.path("tmp");
+        std::fs::create_dir(&tmp).unwrap();
+        let files = || std::fs::read_dir(&tmp).unwrap().count();
+        let words = "cluster up 2 --profile calm/shared.ron --json";
+        world.put_calm("--profiles calm");
+        let mut command = world.command(words);
+        let up = command.env("TMPDIR", &tmp).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        until("an engine that has hardly begun", || !children(&up).is_empty());
+        kill_process(Pid::from_child(&up), Signal::INT).unwrap();
+        let interrupted = Ran::new(words, up.wait_with_output().unwrap()).exits(130);
+        assert_eq!((interrupted.text().as_str(), files()), ("", 0), "{}", interrupted.err);
+        let words = "cluster up 2 --profile absent";
+        let refused = Ran::new(words, world.command(words).env("TMPDIR", &tmp).output().unwrap()).exits(2).err;
+        assert!(refused.contains("absent") && refused.contains(tmp.to_str().unwrap()), "{refused}");
+        assert_eq!(files(), 1);
+    }
+
+    #[test]
+    fn an_interrupt_from_the_terminal_lets_a_cluster_drain_its_engines() {
+        let _one = only_engine();
+        let world = World::new();
+        world.put_calm("--profiles calm");
+        let words = "cluster up 2 --rate 100 --profile calm/shared.ron";
+        let mut terminal = Terminal::start(&world, words, (160, 40), &[]);
+        terminal.see_words(&["submitted"]);
+        terminal.press("\x03");
+        terminal.see_words(&["0 lost", "host-2  up"]);
+        assert_eq!(terminal.end(), 0, "{}", terminal.text());
     }
 
     #[test]

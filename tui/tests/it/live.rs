@@ -55,6 +55,27 @@ fn the_golden_set_sent_through_shared_memory_is_predicted_as_from_a_file() {
 }
 
 #[test]
+fn a_send_whose_engine_takes_no_more_shots_ends_and_says_how_many_it_did_not_send() {
+    let _one = engine();
+    let world = World::new();
+    let [dem, shots] = ["surf_z_d3_r3_p0.005.dem", "surf_z_d3_r3_p0.005.dets.b8"].map(|name| word(&golden(name)));
+    for (source, rate) in [("unix:shots", "500"), ("unix:shots", "max"), ("shm:ends", "500")] {
+        let words = format!("run --json {} --dem {dem} --count 50 --input {source} --logs logs", patient(&world));
+        let run = world.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let refused = world.run(&format!("send {shots} {source} --laps 4294967295")).exits(2).err;
+        assert!(refused.contains("at most 1000000000") && refused.trim().lines().count() == 1, "{refused}");
+        let sent = world.run(&format!("send {shots} {source} --rate {rate} --predictions p.b8 --json"));
+        Ran::new(&words, run.wait_with_output().unwrap()).exits(0);
+        let sent = sent.exits(1).json();
+        let count = |key: &str| sent[key].as_u64().unwrap();
+        assert!(count("answered") >= 50 && count("unsent") > 0, "{source}: {sent}");
+        let all = fs::metadata(golden("surf_z_d3_r3_p0.005.pm.b8")).unwrap().len();
+        let written = fs::metadata(world.path("p.b8")).unwrap().len();
+        assert_eq!((count("sent") + count("unsent"), written), (all, all), "{source}: {sent}");
+    }
+}
+
+#[test]
 fn nobody_to_send_to_is_said_in_one_sentence() {
     let world = World::new();
     let shots = word(&golden("surf_z_d3_r3_p0.005.dets.b8"));

@@ -3,14 +3,14 @@
 
 use crate::console::RUN;
 use crate::terminal::Terminal;
-use crate::world::{World, engine, has_keys, only_engine, until, until_seen};
+use crate::world::{Ran, World, engine, has_keys, only_engine, until, until_seen};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A run of a moment.
@@ -87,6 +87,11 @@ fn leaves_what_is_replayed(world: &World) -> bool {
     let at_ns = early["replay"]["at_ns"].as_u64().unwrap();
     assert!(at_ns <= 1_000_000_000, "{at_ns}");
     assert!(world.run("replay last --logs logs").exits(0).text().contains("heartbeat"));
+    for output in ["--json", "--snapshot", "--csv --view threads", "--svg"] {
+        let [printed, end] =
+            ["", " --at end"].map(|at| world.run(&format!("replay last {output}{at} --logs logs")).exits(0).text());
+        assert!(printed == end, "{output}: without --at, printed output shows the end");
+    }
     at_ns >= 800_000_000
 }
 
@@ -129,6 +134,12 @@ fn leaves_its_board(world: &World) -> bool {
     let last = world.run("replay last --at end --json --logs logs").exits(0).json();
     let (board_ns, tape_ns) = (found["board"]["at_ns"].as_u64().unwrap(), last["replay"]["at_ns"].as_u64().unwrap());
     assert!(board_ns + 50_000_000 > tape_ns, "{board_ns} {tape_ns}");
+    // Its rates count from Live, not from its start.
+    let compared = world.run("compare last last --logs logs --json").exits(0).json();
+    let rates = compared["rates"].as_array().unwrap();
+    let throughput = rates.iter().find(|rate| rate["name"] == "throughput").unwrap()["rate"][0].as_f64().unwrap();
+    let from_start = last["answered"].as_u64().unwrap() as f64 * 1e9 / tape_ns as f64;
+    assert!(throughput > 1.001 * from_start && throughput < 4_000.0, "{throughput} {from_start}");
     let told = world.run(&format!("postmortem {pid}")).exits(0).text();
     assert!(told.contains(&format!("left by process {pid}")), "{told}");
     assert!(world.run("dump").exits(2).err.contains("pinwheel postmortem"));
@@ -182,6 +193,13 @@ fn a_frozen_engine_is_dumped_with_its_threads_its_last_minute_and_how_long_it_st
         }
         Err(_) => assert!(told["missing"].to_string().contains("stack of hot-0"), "{told}"),
     }
+    // On a disk without room for it, what cannot be written is said.
+    let line = format!("trap '' XFSZ; ulimit -f 0; exec {} dump -o full --json", env!("CARGO_BIN_EXE_pinwheel"));
+    let mut full = Command::new("bash");
+    full.arg("-c").arg(&line).current_dir(world.path("")).envs(world.variables());
+    let full = Ran::new(&line, full.output().unwrap()).exits(1);
+    assert!(full.json()["taken"].as_array().unwrap().is_empty(), "{}", full.text());
+    assert!(full.err.contains("board.json cannot be written") && full.err.contains("-o DIR"), "{}", full.err);
     // The bundle's recording opens by itself.
     world.run("replay bundle/run --at end --json").exits(0);
     frozen.signal(Signal::CONT);

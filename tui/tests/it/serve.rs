@@ -211,7 +211,10 @@ fn browsers_show_the_console_read_only_each_in_its_own_size() {
         viewer.see_words(&["LIVE", "READ-ONLY"]);
         viewer.press("H");
         viewer.see_words(&["hold refused", "--control"]);
+        viewer.press("W");
+        viewer.see_words(&["writing the screen refused"]);
     }
+    assert!(world.files().iter().all(|file| !file.ends_with(".txt")), "{:?}", world.files());
     small.press("2");
     small.see_words(&["threads: which is late"]);
     large.see("a picture of its size", |screen| extent(screen).0 == 50 && extent(screen).1 > 150);

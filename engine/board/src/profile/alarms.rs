@@ -155,7 +155,7 @@ macro_rules! rules {
 rules! {
     /// A hot thread publishes no heartbeat.
     Heartbeat = 1, "heartbeat", "times limits.heartbeat_ms", Warn, 1.0, 0.5,
-        "open the alarm: its verdict names the cause, its stack names the source line";
+        "its verdict has the cause, its stack the source line; for a descheduled thread run pinwheel cores";
     /// A hot thread found a long gap between two of its frames.
     FrameGap = 2, "frame_gap", "times limits.heartbeat_ms", Note, 1.0, 0.5,
         "the thread runs again; if it repeats, read the verdict and run pinwheel check";

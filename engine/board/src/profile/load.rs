@@ -294,13 +294,13 @@ fn read(path: &Path, open: fn(&Path) -> std::io::Result<File>) -> Result<(String
 
 fn unknown(name: &str, dir: Option<&Path>) -> ProfileError {
     let known: Vec<String> = list(dir).into_iter().map(|entry| entry.name).collect();
-    let looked = dir.map_or_else(|| "embedded".to_owned(), |dir| dir.display().to_string());
+    let looked = dir.map_or_else(|| "profiles of the program".to_owned(), |dir| dir.display().to_string());
     ProfileError::Unknown(Finding {
         file: looked,
         line: 0,
         column: 0,
         found: format!("no profile {:?}", cut(name)),
         expected: format!("one of {}", known.join(", ")),
-        remedy: "name one of these, or give a path that ends in .ron".to_owned(),
+        remedy: "name one of these, a path that ends in .ron, or its directory with --profiles DIR".to_owned(),
     })
 }

@@ -493,8 +493,8 @@ fn a_file_of_the_directory_replaces_the_embedded_one() {
 #[test]
 fn an_unknown_name_says_which_there_are() {
     let error = Profile::load("lap", None).unwrap_err();
-    let sentence = "embedded: found no profile \"lap\", expected one of prod, lab, shared, drill; name one of these, \
-                    or give a path that ends in .ron";
+    let sentence = "profiles of the program: found no profile \"lap\", expected one of prod, lab, shared, drill; \
+                    name one of these, a path that ends in .ron, or its directory with --profiles DIR";
     assert_eq!(error.to_string(), sentence);
 }
 

@@ -6,6 +6,7 @@
 use crate::description::Description;
 use crate::link::{Handlers, NoAnswer, Presence, Reply, Topic};
 use crate::local_socket::Asked;
+use crate::message::Name;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
@@ -19,8 +20,8 @@ pub(super) enum Event {
     Question { from: String, topic: Topic, body: Vec<u8>, reply: Reply },
     /// A host has described itself, or has not; since the question, nanoseconds of the engine's clock.
     Described { host: String, description: Option<Description>, asked_ns: u64 },
-    /// Answers to shots.
-    Answers { host: String, result: Result<Vec<u8>, NoAnswer> },
+    /// Answers to the shots of a message.
+    Answers { host: String, shots: Vec<Name>, result: Result<Vec<u8>, NoAnswer> },
     /// A local program asks.
     Local(Asked),
 }

@@ -53,7 +53,7 @@ impl Worker {
             Event::Described { host, description, asked_ns } => {
                 self.take_description(&host, description, asked_ns, now_ns);
             }
-            Event::Answers { host, result } => self.take_answers(&host, result, now_ns),
+            Event::Answers { host, shots, result } => self.take_answers(&host, &shots, result, now_ns),
             Event::Local(Asked { wanted, answer }) => self.serve(wanted, answer, now_ns),
         }
     }

@@ -10,9 +10,11 @@ use pinwheel_hosts::local_socket;
 use pinwheel_hosts::membership::State;
 use pinwheel_report::running::{self, RunningEngine};
 use rustix::process::{Pid, Signal, kill_process};
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -46,31 +48,30 @@ struct EngineCommand {
 }
 
 impl Processes {
-    pub(super) fn start(args: &UpArgs) -> Result<Processes, Refusal> {
-        let directory = std::env::temp_dir().join(format!("pinwheel-cluster-{}", std::process::id()));
-        let refused = |error: io::Error| {
-            let about = format!("cluster up: {}", directory.display());
-            Refusal::unusable(about, error.to_string(), "a directory for its engines", "set TMPDIR to another one")
-        };
-        fs::create_dir_all(&directory).map_err(refused)?;
-        let clock = Clock::machine();
-        let mut processes = Processes { directory: directory.clone(), all: Vec::new(), links: Vec::new(), clock };
+    /// None yet, and a directory for them.
+    pub(super) fn new() -> Result<Processes, Refusal> {
+        let directory = new_directory().map_err(refused)?;
+        Ok(Processes { directory, all: Vec::new(), links: Vec::new(), clock: Clock::machine() })
+    }
+
+    /// Starts all.
+    pub(super) fn start(&mut self, args: &UpArgs) -> Result<(), Refusal> {
         let mut listening: Vec<String> = Vec::new();
         for number in 1..=args.count {
             let listen = free_address().map_err(refused)?;
             let mut connect: Vec<String> = listening.iter().map(|address| format!("tcp/{address}")).collect();
             if args.cut_every.is_some() {
-                let through = |address: &String| CuttableLink::open(address.clone(), &processes.clock);
+                let through = |address: &String| CuttableLink::open(address.clone(), &self.clock);
                 let links: Vec<CuttableLink> =
                     listening.iter().map(through).collect::<io::Result<_>>().map_err(refused)?;
                 connect = links.iter().map(|link| link.endpoint.clone()).collect();
-                processes.links.extend(links);
+                self.links.extend(links);
             }
-            let process = Process::start(args, &directory, number, (&listen, &connect)).map_err(refused)?;
-            processes.all.push(process);
+            let process = Process::start(args, &self.directory, number, (&listen, &connect)).map_err(refused)?;
+            self.all.push(process);
             listening.push(listen);
         }
-        Ok(processes)
+        Ok(())
     }
 
     pub(super) fn directory(&self) -> &Path {
@@ -175,7 +176,7 @@ impl Processes {
         Some((source.forwarded, source.taken_in))
     }
 
-    /// Drains all engines; returns whether each ended with status 0 or by the signal in time.
+    /// Drains all engines; returns whether each ended cleanly by the signal in time.
     pub(super) fn end(&mut self, limit: Duration) -> bool {
         for process in self.living() {
             if let Some(pid) = Pid::from_raw(process.child.id().cast_signed()) {
@@ -268,8 +269,30 @@ impl EngineCommand {
             .stdin(Stdio::null())
             .stdout(File::create(&self.out)?)
             .stderr(File::create(&self.err)?)
+            // An interrupt from the terminal reaches this program alone, which then drains them.
+            .process_group(0)
             .spawn()
     }
+}
+
+fn refused(error: io::Error) -> Refusal {
+    let about = format!("cluster up: {}", std::env::temp_dir().display());
+    Refusal::unusable(about, error.to_string(), "a directory for its engines", "set TMPDIR to another one")
+}
+
+/// A new directory that only this user enters. One that is there already is not used: links in it
+/// may lead anywhere.
+fn new_directory() -> io::Result<PathBuf> {
+    let mut taken = None;
+    for attempt in 0..100 {
+        let name = format!("pinwheel-cluster-{}-{attempt}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        match DirBuilder::new().mode(0o700).create(&directory) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => taken = Some(error),
+            made => return made.map(|()| directory),
+        }
+    }
+    Err(taken.unwrap_or_else(|| io::ErrorKind::AlreadyExists.into()))
 }
 
 /// A free port of an address that is this process's by its number, so that no other process takes the port before the
@@ -284,4 +307,20 @@ fn free_address() -> io::Result<String> {
 #[expect(clippy::disallowed_methods, reason = "the main thread of a command; it runs no engine")]
 fn pause() {
     std::thread::sleep(LOOK);
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::new_directory;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_directory_is_this_users_alone_and_never_one_that_is_there() {
+        let [one, other] = [(); 2].map(|()| new_directory().unwrap());
+        let mode = std::fs::metadata(&one).unwrap().permissions().mode() & 0o777;
+        [&one, &other].into_iter().for_each(|made| std::fs::remove_dir(made).unwrap());
+        assert_eq!(mode, 0o700);
+        assert_ne!(one, other);
+    }
 }

@@ -60,7 +60,7 @@ pub fn verdicts(pid: u32, snapshot: &Snapshot) -> Vec<Value> {
         tid: thread.tid,
         name: thread.name.clone(),
         role: thread.stage.map(|role| role.name()),
-        core: thread.core,
+        core: thread.core.filter(|_| thread.pinned),
         stall_ns: thread.heartbeat_age_ns,
     };
     let silent_threads: Vec<ExternalThread> = snapshot.threads.iter().filter(is_silent).map(silent_thread).collect();

@@ -99,6 +99,21 @@ fn about(command: &clap::Command) -> String {
     cell(&command.get_about().map(ToString::to_string).unwrap_or_default())
 }
 
+/// The short and the long name of an option; empty for a positional argument.
+fn names_of(option: &clap::Arg) -> String {
+    let short = option.get_short().map(|short| format!("-{short}"));
+    let long = option.get_long().map(|long| format!("--{long}"));
+    short.into_iter().chain(long).collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn an_option_has_its_short_name_and_its_long_name() {
+    let named = clap::Arg::new("output").short('o').long("output");
+    assert_eq!(names_of(&named), "-o, --output");
+    assert_eq!(names_of(&clap::Arg::new("at").long("at")), "--at");
+    assert_eq!(names_of(&clap::Arg::new("run")), "");
+}
+
 fn describe(command: &clap::Command, above: &str, depth: usize, text: &mut String) {
     let name = format!("{above} {}", command.get_name());
     *text += &format!("\n{} {name}\n\n{}.\n", "#".repeat(depth), about(command));
@@ -111,7 +126,7 @@ fn describe(command: &clap::Command, above: &str, depth: usize, text: &mut Strin
         let names = option.get_value_names().unwrap_or_default();
         let value = names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" ");
         let value = if option.get_action().takes_values() { value } else { String::new() };
-        let shown = option.get_long().map_or(value.clone(), |long| format!("--{long} {value}").trim().to_owned());
+        let shown = [names_of(option), value].join(" ").trim().to_owned();
         let help = option.get_help().map(ToString::to_string).unwrap_or_default();
         let choices: Vec<String> = option.get_possible_values().iter().map(|choice| code(choice.get_name())).collect();
         let is_choice = !choices.is_empty() && option.get_action().takes_values();

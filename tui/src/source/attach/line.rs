@@ -19,11 +19,12 @@ pub struct Line {
 }
 
 impl Line {
-    /// Moves `wire` to a thread; it ends with this handle, or with the connection.
-    pub fn of(mut wire: Wire) -> io::Result<Line> {
+    /// Connects on a thread; it ends with this handle, or with the connection.
+    pub fn to(connect: impl FnOnce() -> Option<Wire> + Send + 'static) -> io::Result<Line> {
         let (requests, queue) = sync_channel::<(Command, String)>(BEHIND_MAX);
         let (replies, outcomes) = channel();
         let wait = move || {
+            let Some(mut wire) = connect() else { return };
             for (command, why) in queue {
                 let (outcome, is_over) = match wire.ask(command, &why) {
                     Ok(outcome) => (outcome, false),

@@ -9,7 +9,7 @@ use crate::model::{Overlay, View};
 use crate::msg::{Finished, Msg};
 use crate::source::{Access, Ownership};
 use crate::tests::synthetic::{SyntheticFaults, looked_up, snapshot};
-use pinwheel_engine::board::snapshot::{ActionView, Snapshot};
+use pinwheel_engine::board::snapshot::{ActionView, AlarmView, Snapshot};
 use pinwheel_engine::engine::{Command, InputSpec, SiloCommand};
 use pinwheel_engine::profile::{Applies, Change};
 
@@ -168,11 +168,11 @@ fn another_input_is_asked_for_and_a_new_engine_begins_anew() {
 #[test]
 fn a_read_only_console_cannot_change_the_input() {
     let mut bench = Bench::new();
-    bench.model.ownership = Ownership::Attached { pid: 7, access: Access::Watch };
+    bench.model.ownership = Ownership::Attached { pid: 7, uid: 0, access: Access::Watch };
     bench.keys(&[Key::Char('I')]);
     assert!(bench.model.overlay.is_none());
     assert!(bench.model.notice.as_ref().unwrap().text.contains("another input refused"));
-    bench.model.ownership = Ownership::Attached { pid: 7, access: Access::Act };
+    bench.model.ownership = Ownership::Attached { pid: 7, uid: 0, access: Access::Act };
     bench.keys(&[Key::Char('I')]);
     assert_eq!(bench.model.overlay, Some(Overlay::Input(String::new())));
 }
@@ -207,4 +207,51 @@ fn whoever_acts_the_effect_is_read_a_while_after_and_the_list_says_who_why_and_w
         assert!(told.contains(part), "{part}: {told}");
     }
     assert!(matches!(bench.take(Msg::Key(Key::Enter))[..], [Effect::LookAt(2_500_000_000), ..]));
+}
+
+/// Acknowledges or snoozes the root of an incident twice; the alarms for which each try asks it.
+fn asked_of(bench: &mut Bench, key: Key, is_done: fn(&mut AlarmView)) -> Vec<Vec<u64>> {
+    let mut next = snapshot(20, SyntheticFaults::All);
+    let root = next.incidents.iter().find(|incident| !incident.consequences.is_empty()).unwrap().number;
+    let of_root = |alarm: &&mut AlarmView| alarm.incident == root && alarm.is_active();
+    bench.model.view = View::Alarms;
+    (0..2)
+        .map(|_| {
+            next.at_ns += 1;
+            let (now_ns, snapshot) = (bench.now_ns + 1, Some(Box::new(next.clone())));
+            bench.take(Msg::Snapshot { now_ns, snapshot, finished: Finished::No });
+            bench.model.cursor.alarm = next.alarms.iter().position(|alarm| alarm.number == root).unwrap();
+            let effects = bench.take(Msg::Key(key));
+            // The first of them is done; the others had no room.
+            next.alarms.iter_mut().filter(of_root).take(1).for_each(is_done);
+            let number = |effect| match effect {
+                Effect::Execute(Command::Acknowledge { number } | Command::Snooze { number, .. }, _) => Some(number),
+                _ => None,
+            };
+            effects.into_iter().filter_map(number).collect()
+        })
+        .collect()
+}
+
+#[test]
+fn a_second_try_about_an_incident_reaches_the_alarms_of_which_the_first_had_no_room() {
+    let acknowledge = |alarm: &mut AlarmView| alarm.acknowledged_ns = Some(1);
+    let snooze = |alarm: &mut AlarmView| alarm.snoozed_until_ns = Some(u64::MAX);
+    for (key, is_done) in [('a', acknowledge as fn(&mut AlarmView)), ('Z', snooze)] {
+        let asked = asked_of(&mut Bench::new(), Key::Char(key), is_done);
+        assert!(asked[0].len() > 1, "{key}: {asked:?}");
+        assert_eq!(asked[1], asked[0][1..], "{key}");
+    }
+}
+
+#[test]
+fn a_console_in_a_browser_writes_no_file_on_the_machine_that_serves_it() {
+    for access in [Access::Watch, Access::Act] {
+        let mut bench = Bench::new();
+        bench.model.ownership = Ownership::Attached { pid: 7, uid: 0, access };
+        assert_eq!(bench.take(Msg::Key(Key::Char('W'))), [Effect::DumpScreen]);
+        bench.model.is_served = true;
+        assert_eq!(bench.take(Msg::Key(Key::Char('W'))), []);
+        assert!(bench.model.notice.as_ref().unwrap().text.contains("writing the screen refused"));
+    }
 }

@@ -65,7 +65,7 @@ fn in_help_a_key_goes_to_the_next_step_and_another_one_ends_the_tour() {
     assert_eq!(bench.step(), Some(TourStep::Path), "only in help");
     bench.keys(&[Key::Char('?'), Key::Esc]);
     assert_eq!(bench.step(), None);
-    bench.model.ownership = Ownership::Attached { pid: 7, access: Access::Watch };
+    bench.model.ownership = Ownership::Attached { pid: 7, uid: 0, access: Access::Watch };
     assert!(text(&bench.model, TourStep::Fault).contains("this console is read-only"));
 }
 

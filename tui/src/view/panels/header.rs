@@ -89,10 +89,10 @@ pub fn badges(model: &Model, pen: &mut Pen<'_>, mut x: u16) -> u16 {
     match &model.ownership {
         Ownership::Own => {}
         Ownership::OtherHost(host) => x = pen.put(x, 0, &format!(" READ-ONLY {host} "), Tone::Badge) + 2,
-        Ownership::Attached { pid, access: Access::Act } => {
+        Ownership::Attached { pid, access: Access::Act, .. } => {
             x = pen.put(x, 0, &format!(" ATTACHED {pid} "), Tone::Badge) + 2;
         }
-        Ownership::Attached { pid, access: Access::Watch } => {
+        Ownership::Attached { pid, access: Access::Watch, .. } => {
             x = pen.put(x, 0, &format!(" READ-ONLY {pid} "), Tone::Badge) + 2;
         }
     }

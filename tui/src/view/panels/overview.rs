@@ -153,8 +153,11 @@ fn silo_title(silo: &SiloView, all: usize, pen: &mut Pen<'_>) {
     let (glyph, word, tone) = device_look(silo.device);
     let x = pen.put(x, 0, &format!(" {glyph} {word} "), tone);
     let counters = &silo.counters;
-    let waits =
-        format!(" waits: {} for a worker, {} for a slot ", count(counters.worker_waits), count(counters.slot_waits));
+    let waits = format!(
+        " frames waited: {} for a worker, {} for a slot ",
+        count(counters.worker_waits),
+        count(counters.slot_waits)
+    );
     pen.put(x + 1, 0, &waits, Tone::Dim);
 }
 
