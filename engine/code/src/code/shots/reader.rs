@@ -78,7 +78,8 @@ impl<R: BufRead> ShotReader<R> {
         }
         if filled < bytes {
             let found = format!("{filled} bytes at the end of the file");
-            let remedy = "check that model and shots belong together; if they do, the file is truncated";
+            let remedy = "check that model and shots belong together, or name their format (--format 01) or their \
+                          measurement map (--m2d); if all are right, the file is truncated";
             return Err(self.refuse(found, format!("{bytes} bytes ({})", self.width()), remedy));
         }
         for (word, chunk) in shot.iter_mut().zip(self.record.chunks(8)) {

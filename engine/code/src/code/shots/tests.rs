@@ -83,6 +83,13 @@ fn truncated_and_misfitting_bytes_are_refused() {
     assert!(read(&[], Format::B8, layout).unwrap().is_empty());
 }
 
+/// Shots in another format are the usual reason for bytes that are no whole record.
+#[test]
+fn bytes_that_are_no_whole_record_may_be_of_another_format() {
+    let said = read(b"000000000001\n", Format::B8, Layout::detectors(120)).unwrap_err().to_string();
+    assert!(said.contains("--format 01") && said.contains("--m2d") && said.contains("truncated"), "{said}");
+}
+
 #[test]
 fn misfitting_lines_are_refused() {
     let layout = Layout::detectors(3);
