@@ -91,8 +91,8 @@ struct Move {
     /// When the present step began, and when the move began.
     since: Ticks,
     began: Ticks,
-    /// A cancel was requested and is not answered yet.
-    is_cancelling: bool,
+    /// The silo that was asked to cancel, until it answers.
+    cancels: Option<usize>,
     /// The stream stays where it was.
     has_failed: bool,
     /// How long the stream's shots were staged.
@@ -334,7 +334,7 @@ impl Mover {
             at: MoveStage::Quiesce,
             since: now,
             began: now,
-            is_cancelling: false,
+            cancels: None,
             has_failed: false,
             pause: Nanos(0),
             gone: 0,
@@ -376,7 +376,7 @@ impl Mover {
                 (one.at, one.since) = (MoveStage::Transfer, now);
                 // A move that is being cancelled waits for the answer to the cancel.
                 let fetch = ArbiterRequest::Fetch { number, page, lease_us: one.lease_us, authority: one.by };
-                (!one.is_cancelling).then_some((one.to, fetch))
+                one.cancels.is_none().then_some((one.to, fetch))
             }
             (ArbiterReport::Here { epoch, .. }, stage) => {
                 let to = if stage == MoveStage::Return { one.from } else { one.to };
@@ -392,7 +392,7 @@ impl Mover {
                 None
             }
             (ArbiterReport::Cancelled { refusal, .. }, stage) => {
-                one.is_cancelling = false;
+                one.cancels = None;
                 match stage {
                     // The stream never left.
                     MoveStage::Quiesce => {
@@ -446,8 +446,8 @@ impl Mover {
                 // Nothing to cancel: the page can only go back to its owner.
                 MoveStage::Return | MoveStage::Resume => continue,
             };
-            if is_overdue && !one.is_cancelling {
-                one.is_cancelling = true;
+            if is_overdue && one.cancels.is_none() {
+                one.cancels = Some(silo);
                 let request = ArbiterRequest::Cancel { number: one.number, page: one.stream };
                 self.ask(silo, request);
             }
@@ -458,7 +458,7 @@ impl Mover {
     fn finish(&mut self, frame: &Frame<'_>, board: &Board) {
         for at in (0..self.moves.len()).rev() {
             let one = &self.moves[at];
-            if one.at != MoveStage::Resume || one.is_cancelling || one.stage.take.depth() > 0 {
+            if one.at != MoveStage::Resume || one.cancels.is_some() || one.stage.take.depth() > 0 {
                 continue;
             }
             let one = self.moves.swap_remove(at);

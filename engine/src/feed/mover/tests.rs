@@ -51,6 +51,12 @@ impl Bench {
         self.mover.step(&frame, (true, FailingOver::No), (board, self.deadline), |_| 5);
     }
 
+    /// Silo `dead` dies, and `successor` takes its streams over.
+    fn die(&mut self, dead: usize, successor: usize) {
+        let frame = Frame::new(&self.clock, self.clock.ticks(), Phase::Live, &mut self.scratch);
+        self.mover.settle_transfer((dead, successor), &frame, self.board.moves(0), &mut |_, _| ());
+    }
+
     /// The next request to silo `silo`, after a step of the mover.
     fn request(&mut self, silo: usize) -> Option<ArbiterRequest> {
         self.step();
@@ -184,6 +190,38 @@ fn an_owner_that_does_not_finish_keeps_its_stream_and_a_late_page_counts() {
     bench.arbiters[1].send(0, ArbiterReport::Cancelled { number, refusal: None });
     bench.step();
     assert!(bench.mover.is_quiet() && bench.mover.route(2) == (1, 3) && bench.view().done == 1);
+}
+
+#[test]
+fn a_move_goes_on_whose_owner_was_quiet_and_died_before_it_answered_the_cancel() {
+    let mut bench = Bench::new();
+    let number = begun(&mut bench, 0);
+    bench.nanos.fetch_add(STEP_LIMIT.0, Ordering::Relaxed);
+    assert_eq!(bench.request(0), Some(ArbiterRequest::Cancel { number, page: 2 }));
+    bench.arbiters[0].send(0, ArbiterReport::Quiet { number });
+    assert_eq!(bench.request(1), None, "the answer to the cancel is due");
+    bench.die(0, 1);
+    let fetch = ArbiterRequest::Fetch { number, page: 2, lease_us: 3_000, authority: Authority::Port };
+    assert_eq!(bench.request(1), Some(fetch));
+    bench.arbiters[1].send(0, ArbiterReport::Here { number, epoch: Epoch::new(4) });
+    bench.step();
+    bench.step();
+    assert!(bench.mover.is_quiet() && bench.mover.route(2) == (1, 4));
+}
+
+#[test]
+fn a_living_owner_is_asked_to_cancel_once_although_the_destination_dies() {
+    let mut bench = Bench::new();
+    let number = begun(&mut bench, 0);
+    bench.nanos.fetch_add(STEP_LIMIT.0, Ordering::Relaxed);
+    assert_eq!(bench.request(0), Some(ArbiterRequest::Cancel { number, page: 2 }));
+    bench.die(1, 0);
+    bench.nanos.fetch_add(STEP_LIMIT.0, Ordering::Relaxed);
+    assert_eq!(bench.request(0), None, "its answer is due");
+    bench.arbiters[0].send(0, ArbiterReport::Cancelled { number, refusal: None });
+    bench.step();
+    bench.step();
+    assert!(bench.mover.is_quiet() && bench.mover.is_direct(2));
 }
 
 /// Begins a move of stream 2 to silo 1, with `slots` shots in the slots of silo 0.

@@ -43,9 +43,8 @@ impl Mover {
             if one.from == dead {
                 one.from = successor;
             }
-            if one.is_cancelling && (was_to || was_there && one.at == MoveStage::Quiesce) {
-                one.is_cancelling = false;
-            }
+            // A dead silo answers no cancel; a living one still does.
+            let was_asked = one.cancels.take_if(|asked| *asked == dead).is_some();
             match one.at {
                 // The successor gets a takeover request, see [`Mover::take_over_stream`].
                 MoveStage::Quiesce if was_there => {
@@ -62,6 +61,13 @@ impl Mover {
                     (one.at, one.since) = (MoveStage::Return, frame.now);
                     let (number, page, from) = (one.number, one.stream, one.from);
                     self.ask(from, ArbiterRequest::Fetch { number, page, lease_us: 0, authority: Authority::Port });
+                }
+                // Its owner was quiet before it took the cancel: the move goes on.
+                MoveStage::Transfer if was_asked => {
+                    one.since = frame.now;
+                    let (number, page, lease_us, authority) = (one.number, one.stream, one.lease_us, one.by);
+                    let to = one.to;
+                    self.ask(to, ArbiterRequest::Fetch { number, page, lease_us, authority });
                 }
                 MoveStage::Resume if was_there => (one.at, one.since) = (MoveStage::Return, frame.now),
                 _ => {}
