@@ -1,6 +1,7 @@
 //! Time in which a role or a cold thread did not run, so that a suspended machine lets no deadline expire.
 //!
-//! Owns the last [`GAPS_MAX`] gaps between calls of this role that were longer than [`GAP_NANOS`].
+//! Owns the last [`GAPS_MAX`] gaps between its calls that were longer than [`GAP`], or
+//! [`GAP_OF_COLD_THREAD`].
 //! A deadline compares the age of a shot or launch without these gaps: while this role did not run,
 //! its device may not have run either. Bounds: older gaps are forgotten. A deadline can then only
 //! expire earlier, by their length.
