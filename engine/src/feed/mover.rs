@@ -105,6 +105,18 @@ struct Move {
     stage: Stage,
 }
 
+impl Move {
+    /// The request to the destination for the page.
+    fn fetch(&self) -> ArbiterRequest {
+        ArbiterRequest::Fetch { number: self.number, page: self.stream, lease_us: self.lease_us, authority: self.by }
+    }
+
+    /// The request to the owner for the page of a move that failed.
+    fn fetch_back(&self) -> ArbiterRequest {
+        ArbiterRequest::Fetch { number: self.number, page: self.stream, lease_us: 0, authority: Authority::Port }
+    }
+}
+
 /// The owner's backlog when it was asked to finish, and its progress, as positions in its answers.
 struct Backlog {
     until: u64,
@@ -369,14 +381,13 @@ impl Mover {
         let one = &mut self.moves[at];
         let (rate, now) = (frame.clock().rate(), frame.now);
         self.has_changed = true;
-        let (stream, page) = (one.stream, one.stream);
+        let stream = one.stream;
         let asked = match (report, one.at) {
             (ArbiterReport::Quiet { .. }, _) => {
                 block.quiesce.record(rate.nanos(now.since(one.since)).0);
                 (one.at, one.since) = (MoveStage::Transfer, now);
                 // A move that is being cancelled waits for the answer to the cancel.
-                let fetch = ArbiterRequest::Fetch { number, page, lease_us: one.lease_us, authority: one.by };
-                one.cancels.is_none().then_some((one.to, fetch))
+                one.cancels.is_none().then(|| (one.to, one.fetch()))
             }
             (ArbiterReport::Here { epoch, .. }, stage) => {
                 let to = if stage == MoveStage::Return { one.from } else { one.to };
@@ -405,10 +416,7 @@ impl Mover {
                         one.has_failed = true;
                         Self::note(block, one, refusal, frame);
                         (one.at, one.since) = (MoveStage::Return, now);
-                        Some((
-                            one.from,
-                            ArbiterRequest::Fetch { number, page, lease_us: 0, authority: Authority::Port },
-                        ))
+                        Some((one.from, one.fetch_back()))
                     }
                     MoveStage::Return | MoveStage::Resume => None,
                 }

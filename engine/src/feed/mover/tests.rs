@@ -192,12 +192,18 @@ fn an_owner_that_does_not_finish_keeps_its_stream_and_a_late_page_counts() {
     assert!(bench.mover.is_quiet() && bench.mover.route(2) == (1, 3) && bench.view().done == 1);
 }
 
+/// Begins a move of stream 2 to silo 1, whose owner is asked to cancel.
+fn overdue(bench: &mut Bench) -> u32 {
+    let number = begun(bench, 0);
+    bench.nanos.fetch_add(STEP_LIMIT.0, Ordering::Relaxed);
+    assert_eq!(bench.request(0), Some(ArbiterRequest::Cancel { number, page: 2 }));
+    number
+}
+
 #[test]
 fn a_move_goes_on_whose_owner_was_quiet_and_died_before_it_answered_the_cancel() {
     let mut bench = Bench::new();
-    let number = begun(&mut bench, 0);
-    bench.nanos.fetch_add(STEP_LIMIT.0, Ordering::Relaxed);
-    assert_eq!(bench.request(0), Some(ArbiterRequest::Cancel { number, page: 2 }));
+    let number = overdue(&mut bench);
     bench.arbiters[0].send(0, ArbiterReport::Quiet { number });
     assert_eq!(bench.request(1), None, "the answer to the cancel is due");
     bench.die(0, 1);
@@ -212,9 +218,7 @@ fn a_move_goes_on_whose_owner_was_quiet_and_died_before_it_answered_the_cancel()
 #[test]
 fn a_living_owner_is_asked_to_cancel_once_although_the_destination_dies() {
     let mut bench = Bench::new();
-    let number = begun(&mut bench, 0);
-    bench.nanos.fetch_add(STEP_LIMIT.0, Ordering::Relaxed);
-    assert_eq!(bench.request(0), Some(ArbiterRequest::Cancel { number, page: 2 }));
+    let number = overdue(&mut bench);
     bench.die(1, 0);
     bench.nanos.fetch_add(STEP_LIMIT.0, Ordering::Relaxed);
     assert_eq!(bench.request(0), None, "its answer is due");

@@ -3,7 +3,6 @@
 //! Part of the mover. Bounds: [`TAKEOVERS_MAX`] takeovers requested at a time; the moves under way.
 
 use super::{ArbiterRequest, Mover, TAKEOVERS_MAX};
-use crate::arbiter::page::Authority;
 use crate::arbiter::requests::{ArbiterReport, EndpointEnds};
 use crate::board::MoveBlock;
 use crate::hot::Frame;
@@ -59,15 +58,14 @@ impl Mover {
                     one.has_failed = true;
                     Self::note(block, one, None, frame);
                     (one.at, one.since) = (MoveStage::Return, frame.now);
-                    let (number, page, from) = (one.number, one.stream, one.from);
-                    self.ask(from, ArbiterRequest::Fetch { number, page, lease_us: 0, authority: Authority::Port });
+                    let (from, fetch) = (one.from, one.fetch_back());
+                    self.ask(from, fetch);
                 }
                 // Its owner was quiet before it took the cancel: the move goes on.
                 MoveStage::Transfer if was_asked => {
                     one.since = frame.now;
-                    let (number, page, lease_us, authority) = (one.number, one.stream, one.lease_us, one.by);
-                    let to = one.to;
-                    self.ask(to, ArbiterRequest::Fetch { number, page, lease_us, authority });
+                    let (to, fetch) = (one.to, one.fetch());
+                    self.ask(to, fetch);
                 }
                 MoveStage::Resume if was_there => (one.at, one.since) = (MoveStage::Return, frame.now),
                 _ => {}
