@@ -406,6 +406,11 @@ impl Feed {
     fn block(&self) -> &FeedBlock {
         self.board.feed(self.share.silo)
     }
+
+    /// Whether the feed is not held. In Drain it never is: every shot must be answered.
+    fn runs(&self, frame: &Frame<'_>) -> bool {
+        frame.phase == Phase::Drain || self.settings.flow() == Flow::Runs
+    }
 }
 
 impl Role for Feed {
@@ -419,7 +424,7 @@ impl Role for Feed {
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {
         // A pause is a gap: afterwards a shot that waited has the rest of its deadline.
-        if frame.phase == Phase::Drain || self.settings.flow() == Flow::Runs {
+        if self.runs(frame) {
             self.overflow.note(frame.now);
         }
         if let Some(changes) = &mut self.health_changes {

@@ -183,7 +183,7 @@ impl Intake {
             board::add(&self.board.source().unknown_streams, 1);
             return Taken::UnknownStream;
         }
-        if self.has_all() && !self.open(part, peer) {
+        if self.has_all() && !self.is_of_open(part, peer) {
             return Taken::Surplus;
         }
         let verdict = self.assembly.accept(part, now);
@@ -216,7 +216,7 @@ impl Intake {
     /// Passes on the pieces of a shot as they arrive.
     fn pass_on_rounds(&mut self, part: &Part<'_>, verdict: Verdict, peer: u64, now: Ticks) -> Taken {
         let stream = part.stream as usize;
-        let was_open = self.open(part, peer);
+        let was_open = self.is_of_open(part, peer);
         self.pass_on_given_up(part.stream, now);
         if was_open && matches!(verdict, Verdict::Malformed | Verdict::Soft) {
             return Taken::GivenUp;
@@ -250,7 +250,7 @@ impl Intake {
     }
 
     /// Whether the part belongs to a shot whose first rounds were passed on.
-    fn open(&self, part: &Part<'_>, peer: u64) -> bool {
+    fn is_of_open(&self, part: &Part<'_>, peer: u64) -> bool {
         let reply_to = ReplyTo { peer, sequence: part.sequence };
         let open = self.opened.as_ref().and_then(|places| places[part.stream as usize]);
         open.is_some_and(|open| open.reply_to == reply_to)

@@ -15,9 +15,8 @@ use super::Feed;
 use super::lane::{Head, Piece};
 use super::source::Source;
 use crate::board;
-use crate::hot::{BUDGET_ITEMS, Flow, Frame};
+use crate::hot::{BUDGET_ITEMS, Frame};
 use crate::units::Ticks;
-use pinwheel_edge::spin::Phase;
 
 /// Fewest slots of a silo for each of its streams, where shots come in pieces.
 pub const SLOTS_PER_STREAM: u32 = 2;
@@ -47,8 +46,8 @@ impl Feed {
     pub(super) fn forward(&mut self, frame: &Frame<'_>) -> u32 {
         let (mut items, mut clock) = (0, self.clock);
         let mut readings = clock.begin(frame);
-        // While the feed is held, shots wait in the lane; in Drain every shot must be answered.
-        let runs = frame.phase == Phase::Drain || self.settings.flow() == Flow::Runs;
+        // While the feed is held, shots wait in the lane.
+        let runs = self.runs(frame);
         let mut now = frame.now;
         if !runs {
             // What waits because the feed is held is no overflow.
