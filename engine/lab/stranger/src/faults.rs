@@ -226,7 +226,8 @@ impl<'a> Target<'a> {
 
     /// Takes the last core offline for a moment. Then each thread may use the cores that it might use before.
     fn core_offline(&self, draw: &mut Draw, tally: &mut Tally) {
-        let online = format!("/sys/devices/system/cpu/cpu{}/online", (cores() - 1).max(1));
+        let cores = thread::available_parallelism().map_or(2, NonZero::get);
+        let online = format!("/sys/devices/system/cpu/cpu{}/online", (cores - 1).max(1));
         let before = self.cores_of_threads();
         if let Err(error) = fs::write(&online, "0") {
             return tally.not_permitted(format!("a core offline: {error}"));
@@ -356,10 +357,6 @@ impl<'a> Target<'a> {
         }
         tally.fault("attach console");
     }
-}
-
-fn cores() -> usize {
-    thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 /// Sets the clock by up to two hours, and back after a moment.
