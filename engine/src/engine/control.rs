@@ -358,10 +358,11 @@ impl Control {
         self.tick_until(grace, |control| is_drained(control) || control.requests.is_hurried() || has_ended(control));
         // Shots that wait in lanes take the slots that this frees, and answers leave: until both are through.
         self.tick_until(LAST_HARVEST, |control| {
-            is_drained(control) || has_ended(control) || {
+            let is_over = is_drained(control) || has_ended(control);
+            if !is_over {
                 control.close_tickets();
-                false
             }
+            is_over
         });
         self.unanswered()
     }
