@@ -136,6 +136,10 @@ impl WatchdogActions for AlarmActions {
         pin::confine_thread(tid, &[core]).map_err(|error| error.to_string())
     }
 
+    fn cores_of(&self, tid: u32) -> Option<Vec<u32>> {
+        pin::cores_of_thread(tid)
+    }
+
     fn release(&mut self, core: u32) {
         if let Some(claims) = &self.claims {
             claims.release(core);

@@ -107,12 +107,12 @@ struct Move {
 
 impl Move {
     /// The request to the destination for the page.
-    fn fetch(&self) -> ArbiterRequest {
+    fn request(&self) -> ArbiterRequest {
         ArbiterRequest::Fetch { number: self.number, page: self.stream, lease_us: self.lease_us, authority: self.by }
     }
 
     /// The request to the owner for the page of a move that failed.
-    fn fetch_back(&self) -> ArbiterRequest {
+    fn request_back(&self) -> ArbiterRequest {
         ArbiterRequest::Fetch { number: self.number, page: self.stream, lease_us: 0, authority: Authority::Port }
     }
 }
@@ -387,7 +387,7 @@ impl Mover {
                 block.quiesce.record(rate.nanos(now.since(one.since)).0);
                 (one.at, one.since) = (MoveStage::Transfer, now);
                 // A move that is being cancelled waits for the answer to the cancel.
-                one.cancels.is_none().then(|| (one.to, one.fetch()))
+                one.cancels.is_none().then(|| (one.to, one.request()))
             }
             (ArbiterReport::Here { epoch, .. }, stage) => {
                 let to = if stage == MoveStage::Return { one.from } else { one.to };
@@ -416,7 +416,7 @@ impl Mover {
                         one.has_failed = true;
                         Self::note(block, one, refusal, frame);
                         (one.at, one.since) = (MoveStage::Return, now);
-                        Some((one.from, one.fetch_back()))
+                        Some((one.from, one.request_back()))
                     }
                     MoveStage::Return | MoveStage::Resume => None,
                 }

@@ -101,6 +101,12 @@ pub fn allowed_cores() -> Result<Vec<u32>, HostError> {
     imp::allowed_cores()
 }
 
+/// The cores that thread `tid` may use, ascending; `None` if the system does not tell.
+#[must_use]
+pub fn cores_of_thread(tid: u32) -> Option<Vec<u32>> {
+    imp::cores_of_thread(tid)
+}
+
 #[cfg(target_os = "linux")]
 mod imp {
     use rustix::process::getpid;
@@ -145,6 +151,11 @@ mod imp {
         }
         let tid = rustix::process::Pid::from_raw(tid.cast_signed()).ok_or_else(refused)?;
         sched_setaffinity(Some(tid), &set).map_err(|_| refused())
+    }
+
+    pub(super) fn cores_of_thread(tid: u32) -> Option<Vec<u32>> {
+        let tid = rustix::process::Pid::from_raw(tid.cast_signed())?;
+        sched_getaffinity(Some(tid)).ok().map(|set| members(&set))
     }
 
     pub(super) fn end_sleeps_on_time() {
@@ -192,6 +203,10 @@ mod imp {
         Err(PinError::Unsupported)
     }
 
+    pub(super) fn cores_of_thread(_: u32) -> Option<Vec<u32>> {
+        None
+    }
+
     pub(super) fn end_sleeps_on_time() {}
 
     pub(super) fn thread_id() -> u32 {
@@ -209,7 +224,7 @@ mod imp {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
 
-    use super::{PinError, allowed_cores, confine_current_thread, pin_current_thread};
+    use super::{PinError, allowed_cores, confine_current_thread, cores_of_thread, pin_current_thread, thread_id};
 
     /// Pins on a thread of its own, so that no other test inherits the mask.
     fn on_own_thread<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
@@ -246,7 +261,7 @@ mod tests {
         on_own_thread(move || {
             pin_current_thread(cores[0]).unwrap();
             confine_current_thread(&cores).unwrap();
-            assert_eq!(rustix::thread::sched_getaffinity(None).unwrap().count() as usize, cores.len());
+            assert_eq!(cores_of_thread(thread_id()), Some(cores));
         });
     }
 

@@ -48,6 +48,14 @@ impl UsableCores {
         is_missing(&self.cpuset).then_some(CoreLoss::OutsideCpuset)
     }
 
+    /// Whether `cores` are several and have every core that can be used: the mask that the kernel
+    /// gives to a thread whose own cores cannot be used.
+    #[must_use]
+    pub fn are_all_in(&self, cores: &[u32]) -> bool {
+        let mut usable = self.online.iter().filter(|core| self.loss(**core).is_none());
+        cores.len() > 1 && !self.online.is_empty() && usable.all(|core| cores.contains(core))
+    }
+
     /// Whether a core can be used that could not be used at the time of `before`.
     #[must_use]
     pub fn has_more_than(&self, before: &UsableCores) -> bool {
@@ -99,6 +107,9 @@ mod tests {
             assert_eq!(two.loss(3), Some(CoreLoss::Offline));
             assert!(all.has_more_than(&three) && three.has_more_than(&two));
             assert!(!three.has_more_than(&all) && !two.has_more_than(&two));
+            assert!(three.are_all_in(&[0, 1, 3]) && two.are_all_in(&[0, 1, 3]) && !all.are_all_in(&[0, 1, 3]));
+            trees::write(dir.path(), "sys/devices/system/cpu/online", "0");
+            assert!(!UsableCores::read(dir.path()).are_all_in(&[0]));
         }
     }
 
@@ -110,5 +121,6 @@ mod tests {
         trees::write(dir.path(), "sys/fs/cgroup/cpuset/cpuset.effective_cpus", "\n");
         let nothing = UsableCores::read(dir.path());
         assert_eq!((nothing.loss(0), nothing.has_more_than(&nothing)), (None, false));
+        assert!(!nothing.are_all_in(&[0, 1]));
     }
 }

@@ -83,6 +83,9 @@ pub trait WatchdogActions {
     /// The reason, in one sentence, if it cannot be claimed or pinned.
     fn pin(&mut self, tid: u32, core: u32) -> Result<(), String>;
 
+    /// The cores that thread `tid` may use; `None` if the system does not tell.
+    fn cores_of(&self, tid: u32) -> Option<Vec<u32>>;
+
     /// Releases the claim on `core`, which this process cannot use now.
     fn release(&mut self, core: u32);
 
@@ -408,15 +411,18 @@ impl Watchdog {
     fn look_at_cores(&mut self, now: Ticks, actions: &mut dyn WatchdogActions) {
         let (usable, now_ns) = (UsableCores::read(&self.config.root), self.at_ns(now));
         let clock = &self.config.clock;
+        let mut is_one_back = usable.has_more_than(&self.usable);
         for (index, thread) in self.threads.iter_mut().enumerate().filter(|(_, thread)| thread.pinned) {
             let Thread { name, core, tid, core_availability, .. } = thread;
-            match core_availability.look(*core, &usable, now_ns) {
-                CoreChange::Same => {}
+            let cores = actions.cores_of(*tid);
+            let (was, is_first_try) = match core_availability.look(*core, &usable, cores.as_deref(), now_ns) {
+                CoreChange::Same => continue,
                 CoreChange::Lost(loss) => {
                     actions.release(*core);
                     self.switches.reopen(index, *tid, None, clock);
                     let what = predicate(loss);
                     actions.note(&format!("core {core} {what}: {name} runs on other cores until it is back"));
+                    continue;
                 }
                 CoreChange::IsBack { loss, away_ns, is_first_try } => {
                     let away_ms = away_ns / 1_000_000;
@@ -424,24 +430,29 @@ impl Watchdog {
                         CoreLoss::Offline => format!("was offline for {away_ms} ms"),
                         CoreLoss::OutsideCpuset => format!("was outside the cpuset for {away_ms} ms"),
                     };
-                    match actions.pin(*tid, *core) {
-                        Ok(()) => {
-                            core_availability.end(now_ns);
-                            self.switches.reopen(index, *tid, Some(*core), clock);
-                            actions.note(&format!("core {core} {was}: {name} is pinned to it again"));
-                        }
-                        Err(why) => {
-                            core_availability.refuse(now_ns);
-                            if is_first_try {
-                                actions.note(&format!("core {core} {was}, and {name} stays on other cores: {why}"));
-                            }
-                        }
+                    (was, is_first_try)
+                }
+                CoreChange::Widened { is_first_try } => {
+                    is_one_back = true;
+                    ("was away for a moment, or something changed the thread's affinity".to_owned(), is_first_try)
+                }
+            };
+            match actions.pin(*tid, *core) {
+                Ok(()) => {
+                    core_availability.end(now_ns);
+                    self.switches.reopen(index, *tid, Some(*core), clock);
+                    actions.note(&format!("core {core} {was}: {name} is pinned to it again"));
+                }
+                Err(why) => {
+                    core_availability.refuse(now_ns);
+                    if is_first_try {
+                        actions.note(&format!("core {core} {was}, and {name} stays on other cores: {why}"));
                     }
                 }
             }
         }
-        let before = std::mem::replace(&mut self.usable, usable);
-        if self.usable.has_more_than(&before) {
+        self.usable = usable;
+        if is_one_back {
             actions.confine_cold_threads();
         }
     }

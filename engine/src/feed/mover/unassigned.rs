@@ -58,14 +58,14 @@ impl Mover {
                     one.has_failed = true;
                     Self::note(block, one, None, frame);
                     (one.at, one.since) = (MoveStage::Return, frame.now);
-                    let (from, fetch) = (one.from, one.fetch_back());
-                    self.ask(from, fetch);
+                    let (from, request) = (one.from, one.request_back());
+                    self.ask(from, request);
                 }
                 // Its owner was quiet before it took the cancel: the move goes on.
                 MoveStage::Transfer if was_asked => {
                     one.since = frame.now;
-                    let (to, fetch) = (one.to, one.fetch());
-                    self.ask(to, fetch);
+                    let (to, request) = (one.to, one.request());
+                    self.ask(to, request);
                 }
                 MoveStage::Resume if was_there => (one.at, one.since) = (MoveStage::Return, frame.now),
                 _ => {}

@@ -140,9 +140,12 @@ impl Watchdog {
                 let (what, why) = (predicate(loss), "the thread is pinned to it again when it is back");
                 (Cause::of_loss(loss), format!("{name}: core {core} {what}, {moved} frames elsewhere; {why}"))
             } else {
-                let why = "something changed its affinity";
-                let what = format!("{moved} frames elsewhere than on core {core}; it may run on {cores}");
-                (Cause::Affinity, format!("{name}: {what}: {why}"))
+                let what = format!("{moved} frames elsewhere than on core {core}");
+                let now = match &allowed[..] {
+                    [only] if *only == core => "it is pinned to it again".to_owned(),
+                    _ => format!("it may run on {cores}"),
+                };
+                (Cause::Affinity, format!("{name}: {what}; something changed its affinity: {now}"))
             };
             found.push(condition(RuleId::Affinity, site, moved as f64, Some(elsewhere), plain(cause, sentence)));
         }

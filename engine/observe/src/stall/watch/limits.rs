@@ -187,7 +187,7 @@ fn frames_on_another_core_are_counted_once_and_only_of_a_pinned_thread() {
     };
     let [found] = <[Condition; 1]>::try_from(elsewhere(&mut world, 5)).unwrap();
     assert_eq!((found.rule, found.site, found.value, found.count), (RuleId::Affinity, THREAD, 5.0, Some(5)));
-    let start = "hot-0: 5 frames elsewhere than on core 3; it may run on ";
+    let start = "hot-0: 5 frames elsewhere than on core 3; something changed its affinity: it may run on ";
     assert!(found.verdict.sentence.starts_with(start), "{}", found.verdict.sentence);
     assert_eq!(found.verdict.cause, Cause::Affinity);
     assert_eq!(elsewhere(&mut world, 5), []);

@@ -23,6 +23,8 @@ pub(super) struct Done {
     actions: Vec<AlarmAction>,
     /// Threads and the cores that they were pinned to.
     pinned: Vec<(u32, u32)>,
+    /// The cores that every thread may use.
+    cores: Option<Vec<u32>>,
     /// Why no thread can be pinned.
     pin_refused: Option<String>,
     /// Cores whose claims were released.
@@ -43,7 +45,12 @@ impl WatchdogActions for Done {
             return Err(why.clone());
         }
         self.pinned.push((tid, core));
+        self.cores = Some(vec![core]);
         Ok(())
+    }
+
+    fn cores_of(&self, _: u32) -> Option<Vec<u32>> {
+        self.cores.clone()
     }
 
     fn release(&mut self, core: u32) {
@@ -385,6 +392,37 @@ fn a_core_that_goes_offline_is_named_and_its_thread_is_pinned_again_when_it_is_b
     let alarm = world.alarm(RuleId::Affinity, Site::Thread(0)).unwrap();
     assert!(alarm.sentence.contains("something changed its affinity"), "{}", alarm.sentence);
     assert_eq!(world.done.pinned.len(), 1);
+}
+
+/// A core that was off and on again between two looks: only the affinity that the kernel widened tells of it.
+#[test]
+fn a_thread_that_may_run_on_every_core_is_pinned_to_its_own_again() {
+    let mut world = world(Vec::new());
+    let tid = std::process::id();
+    let block = world.board.thread(0);
+    board::set(&block.tid, u64::from(tid));
+    board::set(&block.planned_core, 8);
+    board::set(&block.pinned, 1);
+    trees::write(world.root.path(), "sys/devices/system/cpu/online", "0-7");
+    // Somebody's decision: told, and left.
+    for cores in [vec![7], vec![3], vec![6, 7]] {
+        world.done.cores = Some(cores);
+        world.run(300 * MS, [true, true]);
+    }
+    assert_eq!((world.done.pinned.as_slice(), world.done.confined), (&[][..], 0));
+    world.done.cores = Some((0..8).collect());
+    board::add(&world.board.thread(0).frames_elsewhere, 1_000);
+    world.run(300 * MS, [true, true]);
+    assert_eq!((world.done.pinned.as_slice(), world.done.confined), (&[(tid, 7)][..], 1));
+    let [note] = &world.done.notes[..] else { panic!("{:?}", world.done.notes) };
+    assert!(
+        note.starts_with("core 7 was away for a moment") && note.ends_with("hot-0 is pinned to it again"),
+        "{note}"
+    );
+    world.done.pin_refused = Some("refused".to_owned());
+    world.done.cores = Some((0..8).collect());
+    world.run(3_000 * MS, [true, true]);
+    assert_eq!(world.done.notes.len(), 2, "{:?}", world.done.notes);
 }
 
 /// An administrator takes a core out of the process's cpuset, and gives it to another engine before it is back.
