@@ -105,15 +105,24 @@ impl Intake {
 
     /// Shots that can be offered now, for any streams; 0 when closed.
     pub(super) fn room(&self) -> u64 {
+        match self.count {
+            Some(count) if !self.has_open() => self.room_in_lanes().min(count - self.accepted),
+            // Of open shots the other parts are taken after the last shot, too.
+            _ => self.room_in_lanes(),
+        }
+    }
+
+    /// As [`Intake::room`], and once all requested shots have arrived, room for parts of others: they
+    /// are surplus.
+    pub(super) fn room_and_surplus(&self, now: Ticks) -> u64 {
+        if self.is_full(now) { self.room_in_lanes() } else { self.room() }
+    }
+
+    fn room_in_lanes(&self) -> u64 {
         let room = self.lanes.iter().map(LaneIn::room).min().unwrap_or(0);
         // A part may end one shot and begin another.
         let room = if self.opened.is_some() { room / 2 } else { room };
-        let room = self.bridge.as_ref().map_or(room, |bridge| room.min(bridge.room()));
-        match self.count {
-            Some(count) if !self.has_open() => room.min(count - self.accepted),
-            // Of open shots the other parts are taken after the last shot, too.
-            _ => room,
-        }
+        self.bridge.as_ref().map_or(room, |bridge| room.min(bridge.room()))
     }
 
     /// Whether rounds of a shot are missing that was passed on.

@@ -161,7 +161,8 @@ impl Link {
             // Before Live: the ends arrive after the rings are made.
             self.readers.extend(self.taps.try_iter());
         }
-        if matches!(frame.phase, Phase::Drain | Phase::Shutdown) || self.intake.is_full(frame.now) {
+        let has_all = self.intake.is_full(frame.now) && !self.wire.is_awaited(frame.now);
+        if has_all || matches!(frame.phase, Phase::Drain | Phase::Shutdown) {
             self.close();
         }
         // Answers leave before the wire is asked for more.

@@ -28,6 +28,10 @@ pub(super) trait Wire: Send {
     fn is_idle(&self) -> bool;
     /// Opens the wire when the engine goes live.
     fn open(&mut self);
+    /// Whether a sender will ask for an answer that the wire keeps.
+    fn is_awaited(&self, _now: Ticks) -> bool {
+        false
+    }
     /// Closes the wire: the engine takes no more parts.
     fn close(&mut self);
 }

@@ -281,6 +281,30 @@ fn decoder(snapshot: &Snapshot, stream: usize) -> pinwheel_engine::board::snapsh
     snapshot.sources[0].streams[stream].decoder.unwrap()
 }
 
+/// A run of so many shots ends once its clients have asked for the last corrections, or are silent.
+#[test]
+fn the_last_corrections_of_a_run_of_so_many_shots_can_be_asked_for() {
+    let _alone = alone();
+    for asks in [true, false] {
+        let place = place("cudaq:127.0.0.1:0", &[]);
+        let input = Input::Live { model: identity(3), place, measurements: None };
+        let engine = Engine::start(config(&with_streams(1), input, Some(2))).unwrap();
+        let shown = until(&engine, "an open decoder", |snapshot| snapshot.sources[0].state != SourceState::Waiting);
+        let mut caller = Caller::new(shown.sources[0].streams[0].decoder.unwrap().port);
+        assert_eq!((caller.enqueue(0, 3, &[1]), caller.get(0, 3, true)), (OK, (OK, vec![1])));
+        assert_eq!(caller.enqueue(0, 3, &[6]), OK);
+        if asks {
+            let frames = |snapshot: &Snapshot| snapshot.threads.iter().map(|thread| thread.frames).min();
+            let before = frames(&engine.snapshot());
+            until(&engine, "frames after the last answer", |now| frames(now) > before.map(|before| before + 100));
+            assert_eq!(caller.get(0, 3, false), (OK, vec![6]));
+        }
+        let outcome = end(engine);
+        assert_nothing_lost(&outcome);
+        assert_eq!(outcome.snapshot.sources[0].accepted, 2);
+    }
+}
+
 /// What stops NVIDIA's server does not stop this one: it has no effect, and is counted.
 #[test]
 fn strays_and_another_client_on_the_port_have_no_effect() {

@@ -85,6 +85,8 @@ pub struct Session {
     volume: u64,
     state: State,
     corrections: [u64; OBSERVABLE_WORDS_MAX],
+    /// No call came since the last answer.
+    is_unread: bool,
 }
 
 impl Session {
@@ -102,6 +104,7 @@ impl Session {
             volume: 0,
             state: State::Collecting,
             corrections: [0; OBSERVABLE_WORDS_MAX],
+            is_unread: false,
         }
     }
 
@@ -117,12 +120,19 @@ impl Session {
         &self.buffer
     }
 
+    /// Whether a client will ask for an answer: it has not come, or no call came since.
+    #[must_use]
+    pub fn is_awaited(&self) -> bool {
+        self.state == State::Decoding || self.is_unread
+    }
+
     /// Takes a call.
     ///
     /// # Panics
     /// If the session is decoding.
     pub fn call(&mut self, call: &Call<'_>) -> Verdict {
         assert!(self.state != State::Decoding, "calls wait until the answer has come");
+        self.is_unread = false;
         match *call {
             Call::Enqueue { bits, packed } => self.enqueue(bits, packed),
             Call::Corrections { return_bits, is_clearing } => self.corrections(return_bits, is_clearing),
@@ -222,6 +232,7 @@ impl Session {
         }
         self.empty();
         self.next_volume();
+        self.is_unread = true;
         match observables {
             Some(observables) => {
                 self.corrections.iter_mut().zip(observables).for_each(|(sum, word)| *sum ^= word);

@@ -76,6 +76,8 @@ pub(in crate::feed) struct CudaqWire {
     /// Whether waiting calls need the intake.
     is_resumable: bool,
     is_closed: bool,
+    /// When the last call or answer came.
+    heard: Ticks,
     queue: Queue,
     peers: Peers,
     numbers: Box<[Numbers; PEERS_MAX]>,
@@ -222,6 +224,7 @@ impl CudaqWire {
             decoding: 0,
             is_resumable: false,
             is_closed: false,
+            heard: Ticks(0),
             queue: Queue::new((QUEUE_BYTES / bytes).clamp(QUEUED_MIN, QUEUED_MAX), bytes),
             peers: Peers::new(),
             numbers: Box::new([Numbers::default(); PEERS_MAX]),
@@ -278,6 +281,7 @@ impl CudaqWire {
             return;
         };
         let session = self.decoders[found].1;
+        self.heard = now;
         count_call(self.board.stream_source(session), &request.call, peer);
         if self.sessions[session].state() == State::Decoding || self.waiting[session] > 0 {
             self.queue.wait_for_session(asked, session, datagram);
@@ -302,7 +306,7 @@ impl CudaqWire {
             let Some((place, asked, datagram)) = self.queue.waiting_call(session) else { return };
             let Some(request) = frame::request(datagram, self.slot_bytes) else { return };
             let may_pass_on = match &intake {
-                Some(intake) => intake.room() > 0,
+                Some(intake) => intake.room_and_surplus(now) > 0,
                 None => self.is_closed || !matches!(request.call, Call::Enqueue { .. }),
             };
             if !may_pass_on {
@@ -368,7 +372,8 @@ impl CudaqWire {
 
     /// Takes the datagrams of `port`; returns how many.
     fn receive_from(&mut self, port: usize, intake: &mut Intake, frame: &Frame<'_>) -> usize {
-        let room = self.queue.room().min(intake.room() as usize);
+        // After the last shot, clients still ask for its corrections.
+        let room = self.queue.room().min(intake.room_and_surplus(frame.now) as usize);
         if room == 0 {
             board::add(&self.board.source().lane_waits, u64::from(!intake.is_full(frame.now)));
             return 0;
@@ -448,6 +453,7 @@ impl Wire for CudaqWire {
         let is_trusted = answer.error.is_none() && !answer.abstained;
         let found = is_trusted.then_some(&answer.observables);
         if self.sessions[session].answer(answer.reply_to.sequence, found) {
+            self.heard = now;
             self.decoding -= 1;
             count_status(self.board.stream_source(session), Status::Ok);
             self.queue.decoded(session);
@@ -488,6 +494,10 @@ impl Wire for CudaqWire {
 
     fn is_idle(&self) -> bool {
         self.queue.is_empty() && self.ports.iter().all(|port| port.outgoing.is_idle())
+    }
+
+    fn is_awaited(&self, now: Ticks) -> bool {
+        now.since(self.heard) < self.silence && self.sessions.iter().any(Session::is_awaited)
     }
 
     fn open(&mut self) {
