@@ -137,6 +137,14 @@ pub struct Change {
     after: u64,
 }
 
+impl Change {
+    /// The epoch that it may follow.
+    #[must_use]
+    pub fn after(&self) -> u64 {
+        self.after
+    }
+}
+
 /// One worker as the cold side sees it.
 struct Place {
     silo: usize,

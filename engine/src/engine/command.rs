@@ -25,7 +25,7 @@ use super::steer::{ApplyError, SharedSteering, Steering};
 use super::{NoteError, Requests};
 use crate::arbiter::page::Authority;
 use crate::board;
-use crate::decode::changes::Change;
+use crate::decode::changes::{Change, ChangeRefused};
 use crate::fault::EventCode;
 use crate::feed::requests::{MoveRefused, MoveRequest, MoveRequests};
 use crate::host::neighbours::own_uid;
@@ -370,6 +370,16 @@ impl Executor {
     /// Prepares the decoders or models that `command` asks for, directly or by the profile that it
     /// names, and returns them with the profile that they are for; `None`: those in force stay.
     fn prepared(&self, command: &Command, loaded: Option<&Profile>) -> Result<Option<(Profile, Change)>, Refused> {
+        let before = self.steering.lock().decoders().1.epoch();
+        let prepared = self.prepare(command, loaded)?;
+        // The profile and the change were read one after the other: another change came between them.
+        if prepared.as_ref().is_some_and(|(_, change)| change.after() != before) {
+            return Err(ApplyError::from(ChangeRefused::Busy).into());
+        }
+        Ok(prepared)
+    }
+
+    fn prepare(&self, command: &Command, loaded: Option<&Profile>) -> Result<Option<(Profile, Change)>, Refused> {
         let other = match (command, loaded) {
             (Command::Decoder { decoder, stream }, _) => {
                 let found = Decoder::from_text(decoder);

@@ -382,6 +382,34 @@ fn a_profile_switch_changes_the_decoders_and_a_limited_one_gives_them_back() {
     assert_nothing_lost(&end(engine));
 }
 
+/// Two operators change the decoders of a stream each, at the same time.
+#[test]
+fn a_change_of_one_stream_never_takes_back_that_of_another() {
+    let _alone = alone();
+    let mut profile = profile();
+    profile.input.rate = Rate::Hz(500.0);
+    let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
+    let decoder_of = |stream: u32| {
+        let streams = engine.profile().streams.clone();
+        streams.into_iter().find(|named| named.stream == stream).map(|named| named.decoder)
+    };
+    std::thread::scope(|scope| {
+        for stream in 0..2 {
+            let (engine, decoder_of) = (&engine, &decoder_of);
+            scope.spawn(move || {
+                for change in 0..2_000 {
+                    let decoder = [Decoder::UnionFind, Decoder::Matching][change % 2].clone();
+                    if ask(engine, decoder.clone(), Some(stream)).is_ok() {
+                        assert_eq!(decoder_of(stream), Some(decoder), "change {change} of stream {stream}");
+                    }
+                }
+            });
+        }
+    });
+    engine.request_drain();
+    assert_nothing_lost(&end(engine));
+}
+
 const LENT: Option<Duration> = Some(Duration::from_secs(1));
 
 #[test]
