@@ -25,6 +25,9 @@ use pinwheel_edge::slot::word::ErrorCode;
 pub(super) const BEFORE_NS: u64 = 1_000_000_000;
 /// A cause that is over explains signs that begin so much later.
 const AFTER_NS: u64 = 2_500_000_000;
+/// A thread that waits for its core for so long after a cause is over waits for another reason: twice
+/// the time in which such an alarm ends.
+const OUTLASTS_NS: u64 = 3_000_000_000;
 /// Rules about rates look at this long.
 const WINDOW_NS: u64 = 500_000_000;
 /// A thread that waits for its core is an alarm from a fifth of the time on.
@@ -141,7 +144,9 @@ fn explains(root: &Sign, sign: &Sign) -> bool {
     let slow_to_see = if sign.rule == RuleId::Backlog { BACKLOG_NS } else { 0 };
     let do_meet = sign.onset_ns + BEFORE_NS >= root.onset_ns
         && sign.onset_ns <= root.until_ns.saturating_add(AFTER_NS + slow_to_see);
-    do_meet && leads_to(root, sign)
+    let is_of_same = root.cause == sign.cause && root.who == sign.who;
+    let outlasts = sign.rule == RuleId::Scheduler && sign.until_ns > root.until_ns.saturating_add(OUTLASTS_NS);
+    do_meet && (is_of_same || !outlasts) && leads_to(root, sign)
 }
 
 fn leads_to(root: &Sign, sign: &Sign) -> bool {

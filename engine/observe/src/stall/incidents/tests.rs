@@ -1,6 +1,6 @@
 //! The table of which alarm explains which.
 
-use super::{AFTER_NS, BEFORE_NS, Sign, roots};
+use super::{AFTER_NS, BEFORE_NS, OUTLASTS_NS, Sign, roots};
 use crate::board::alarms::Site;
 use crate::profile::{RuleId, Severity};
 use crate::stall::verdict::Cause;
@@ -218,4 +218,18 @@ fn whatever_the_alarms_each_has_a_root_that_is_its_own() {
     let found = roots(&all);
     assert!(found.iter().all(|root| found[*root] == *root));
     assert!(found.iter().enumerate().any(|(at, root)| at != *root));
+}
+
+/// A process that was stopped for a moment, on a machine that is busy for much longer.
+#[test]
+fn a_thread_that_waits_long_after_a_cause_is_over_waits_for_another_reason() {
+    let frozen = Sign { until_ns: 3_000 * MS, ..sign(RuleId::Frozen, Site::Engine(0), Cause::Frozen, 1_000) };
+    let waits = |until_ns| Sign { until_ns, ..sign(RuleId::Scheduler, HOT, Cause::Unexplained, 2_900) };
+    let late = late(Cause::Unexplained, 40_000);
+    let (shortly, long) = (waits(3_000 * MS + OUTLASTS_NS), waits(41_000 * MS));
+    assert_eq!(roots(&[frozen.clone(), shortly, late.clone()]), [0, 0, 2]);
+    assert_eq!(roots(&[frozen, long.clone(), late]), [0, 1, 1]);
+    // One program that takes the core again and again stays one cause.
+    let stall = by("cc (9)", sign(RuleId::Heartbeat, HOT, Cause::Descheduled, 2_000));
+    assert_eq!(roots(&[stall, by("cc (9)", Sign { cause: Some(Cause::Descheduled), ..long })]), [0, 0]);
 }

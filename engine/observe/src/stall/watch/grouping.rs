@@ -9,7 +9,7 @@
 use super::{Thread, Watchdog};
 use crate::board;
 use crate::board::alarms::{AlarmRecord, AlarmState, Site};
-use crate::profile::OnAlarm;
+use crate::profile::{OnAlarm, Severity};
 use crate::stall::alarm_table::Incident;
 use crate::stall::incidents::{BEFORE_NS, Sign, roots};
 use crate::stall::notify::AlarmNotifier;
@@ -78,6 +78,11 @@ impl Watchdog {
             if roots[at] != at {
                 self.follow(*place, judged[roots[at]].1.number);
                 continue;
+            }
+            // Told now, if it was taken for a consequence so far.
+            let was_one = record.incident != 0 && record.incident != record.number;
+            if was_one && record.state == AlarmState::Active && record.severity != Severity::Note {
+                self.incidents.tell(record.number);
             }
             let of_judged = (0..judged.len()).filter(|other| roots[*other] == at).map(|other| &judged[other].1);
             let of_episode = |other: &&AlarmRecord| {
