@@ -35,6 +35,8 @@ pub struct Target<'a> {
     pub silos: u64,
     /// Whether shots have soft bytes: only `matching` reads them.
     pub is_soft: bool,
+    /// Whether a watchdog pins a thread again whose core was away.
+    pub is_watched: bool,
     /// Set by the ingress when the engine is to be left alone.
     pub done: &'a AtomicBool,
     /// Milliseconds for which the reader of answers is to stop reading; the reader takes it.
@@ -86,6 +88,7 @@ impl<'a> Target<'a> {
             streams: profile.streams,
             silos: profile.silos,
             is_soft: profile.is_soft,
+            is_watched: profile.is_watched,
             done,
             reader_stops_ms: None,
             gap_ms,
@@ -237,6 +240,9 @@ impl<'a> Target<'a> {
             tally.violation("the core did not come back", format!("{online}: {error}"));
         }
         tally.fault("core offline");
+        if !self.is_watched {
+            return;
+        }
         let changed = || -> Vec<String> {
             let now = self.cores_of_threads();
             let both = before.iter().filter_map(|(thread, before)| Some((thread, before, now.get(thread)?)));

@@ -12,6 +12,8 @@ pub struct Profile {
     pub is_exact: bool,
     /// Whether shots have soft bytes, which no other decoder than `matching` reads.
     pub is_soft: bool,
+    /// Whether a watchdog pins a thread again whose core was away.
+    pub is_watched: bool,
     /// Whether decoding may begin before a shot's last part is there.
     pub is_by_rounds: bool,
     /// Whether shots may be answered with an error: by injected faults, or by what becomes of a late shot.
@@ -112,7 +114,8 @@ pub fn draw(draw: &mut Draw, kind: Kind, model: &str) -> Profile {
     put("hot_allocations", "Count".into());
     put("priority", (*draw.pick(&["Normal", "Normal", "Nice(5)"])).into());
     put("courtesy", (*draw.pick(&["None", "Some((wait_ms: 50, quiet_s: 5))"])).into());
-    if draw.one_in(6) {
+    let is_watched = !draw.one_in(6);
+    if !is_watched {
         put("diagnostics", "Off".into());
     }
     put("recorder", format!("(kept_mb: {}, kept_runs: {})", draw.between(10, 100), draw.between(1, 20)));
@@ -128,5 +131,6 @@ pub fn draw(draw: &mut Draw, kind: Kind, model: &str) -> Profile {
     );
     put("on_hangup", "Detach".into());
     let text = format!("(\n    {},\n)\n", fields.join(",\n    "));
-    Profile { text, streams, silos, is_exact, is_soft: kind == Kind::Soft, is_by_rounds: !is_whole, may_err }
+    let (is_soft, is_by_rounds) = (kind == Kind::Soft, !is_whole);
+    Profile { text, streams, silos, is_exact, is_soft, is_watched, is_by_rounds, may_err }
 }

@@ -222,6 +222,7 @@ fn drive(
             streams: plan.profile.streams,
             silos: plan.profile.silos,
             is_soft: plan.profile.is_soft,
+            is_watched: plan.profile.is_watched,
             done,
             reader_stops_ms: is_piped.then_some(reader_stops_ms),
             gap_ms: plan.gap_ms,
