@@ -105,6 +105,11 @@ impl Switches {
         }
     }
 
+    /// Opens the records of processes and their names anew, for a core that can be used again.
+    pub fn reopen_names(&mut self) {
+        self.names.reopen(&crate::host::online_cores(Path::new("/")));
+    }
+
     /// Reads which processes began or took a name since the last call.
     pub fn learn_names(&mut self) {
         self.names.drain();

@@ -453,6 +453,7 @@ impl Watchdog {
         }
         self.usable = usable;
         if is_one_back {
+            self.switches.reopen_names();
             actions.confine_cold_threads();
         }
     }

@@ -35,13 +35,20 @@ pub(super) struct Names {
 impl Names {
     /// Opens a counter for each of `cores`, as far as the kernel permits.
     pub(super) fn open(cores: &[u32]) -> Names {
-        let rings: Vec<Ring> = cores.iter().filter_map(|core| Ring::of_tasks(*core, RING_BYTES)).collect();
-        let mut names = Names { rings, ..Names::default() };
-        if !names.rings.is_empty() {
-            // Those that run now may be gone when they are asked for.
-            running().for_each(|(pid, known)| names.remember(pid, known));
-        }
+        let mut names = Names::default();
+        names.reopen(cores);
         names
+    }
+
+    /// Opens a counter anew for each of `cores`: a core that was offline has lost its own. Keeps what is
+    /// known.
+    pub(super) fn reopen(&mut self, cores: &[u32]) {
+        self.drain();
+        self.rings = cores.iter().filter_map(|core| Ring::of_tasks(*core, RING_BYTES)).collect();
+        if !self.rings.is_empty() {
+            // Those that run now may be gone when they are asked for.
+            running().for_each(|(pid, known)| self.remember(pid, known));
+        }
     }
 
     /// Reads the records since the last call.
@@ -156,5 +163,7 @@ mod tests {
         (SHELL..=last).for_each(|tid| names.learn(name(1, tid, "cc")));
         assert_eq!((names.known.len(), names.order.len()), (KNOWN_MAX, KNOWN_MAX));
         assert!(names.of(SHELL, SHELL).is_none() && names.of(last, last).is_some());
+        names.reopen(&[]);
+        assert!(names.of(last, last).is_some());
     }
 }
