@@ -44,6 +44,8 @@ const WARM_LIMIT: Nanos = Nanos(30_000_000_000);
 /// Time after the grace for harvest to take the error answers, also if the machine does not
 /// schedule its thread for some seconds.
 const LAST_HARVEST: Nanos = Nanos(5_000_000_000);
+/// Time and frames of each thread without an answer harvested after which none follows.
+const LAST_QUIET: (Nanos, u64) = (Nanos(1_000_000_000), 1_000);
 /// Longest wait for threads to end after Shutdown, and for the sink. A disk or core that is
 /// unavailable for some seconds loses no answer.
 const LEAVE_LIMIT: Nanos = Nanos(10_000_000_000);
@@ -357,14 +359,26 @@ impl Control {
         let has_ended = |control: &Control| control.threads.iter().all(JoinHandle::is_finished);
         self.tick_until(grace, |control| is_drained(control) || control.requests.is_hurried() || has_ended(control));
         // Shots that wait in lanes take the slots that this frees, and answers leave: until both are through.
+        let mut last = (self.now(), self.harvested(), self.frames());
         self.tick_until(LAST_HARVEST, |control| {
             let is_over = is_drained(control) || has_ended(control);
             if !is_over {
                 control.close_tickets();
             }
-            is_over
+            if control.harvested() != last.1 {
+                last = (control.now(), control.harvested(), control.frames());
+            }
+            is_over || !control.all_harvested() && control.are_quiet(last.0, &last.2)
         });
         self.unanswered()
+    }
+
+    /// Whether it is long since `from`, and every thread that runs has made many frames since, when
+    /// it had made `frames`.
+    fn are_quiet(&self, from: Ticks, frames: &[u64]) -> bool {
+        let mut threads = self.threads.iter().zip(frames).zip(self.frames());
+        self.since(from) >= LAST_QUIET.0
+            && threads.all(|((thread, before), now)| thread.is_finished() || now >= before + LAST_QUIET.1)
     }
 
     fn drain_grace(&self) -> Nanos {
