@@ -1,9 +1,21 @@
 //! The mouse on the console, and what is kept from one start to the next.
 
-use crate::console::RUN;
 use crate::terminal::Terminal;
-use crate::world::{World, engine};
+use crate::world::{World, calm_lab_with, engine};
 use vt100::{MouseProtocolEncoding, MouseProtocolMode};
+
+const RUN: &str = "run --profiles two --profile two --rate 2000 --logs logs";
+
+/// Where a run has two threads, whatever else is pinned to this machine's cores.
+fn world() -> World {
+    let threads = r#"threads: Explicit([
+        (name: "hot-0", roles: [Feed, Dispatch, Device, Poll, Graph, Harvest], silo: 0, core: None),
+        (name: "decode-0", roles: [Decode], silo: 0, core: None),
+    ]),"#;
+    let world = World::new();
+    world.put("two/two.ron", calm_lab_with(&[("spin: Lab", "spin: Shared"), ("threads: Auto,", threads)]));
+    world
+}
 
 fn mode(terminal: &Terminal) -> (MouseProtocolMode, MouseProtocolEncoding) {
     (terminal.screen().mouse_protocol_mode(), terminal.screen().mouse_protocol_encoding())
@@ -12,7 +24,7 @@ fn mode(terminal: &Terminal) -> (MouseProtocolMode, MouseProtocolEncoding) {
 #[test]
 fn clicks_select_open_and_ask_and_the_mouse_is_given_back() {
     let _one = engine();
-    let world = World::new();
+    let world = world();
     let mut terminal = Terminal::start(&world, RUN, (120, 40), &[]);
     terminal.see_live();
     assert_eq!(mode(&terminal), (MouseProtocolMode::PressRelease, MouseProtocolEncoding::Sgr));
@@ -32,7 +44,7 @@ fn clicks_select_open_and_ask_and_the_mouse_is_given_back() {
 #[test]
 fn theme_columns_order_and_mouse_are_restored_and_an_unusable_file_is_reported() {
     let _one = engine();
-    let world = World::new();
+    let world = world();
     let mut terminal = Terminal::start(&world, RUN, (120, 40), &[]);
     terminal.see_live();
     terminal.press("T");
