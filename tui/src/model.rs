@@ -22,8 +22,9 @@ pub mod target;
 pub mod tour;
 pub mod view;
 
-use crate::keymap::Scope;
 use crate::keymap::bound::Keymap;
+use crate::keymap::key::Key;
+use crate::keymap::{Action, Scope};
 use crate::msg::{ConsoleCost, Finished};
 use crate::source::data::{Access, Offer, Ownership};
 use crate::source::past::Note;
@@ -345,10 +346,25 @@ impl Model {
             (None, View::Chart) => Scope::Chart,
             // In the slots view the arrows always move the cursor; [ and ] step in time everywhere.
             (None, view) if self.frozen.is_some() && view != View::Slots => Scope::Past,
-            (None, View::Alarms) => Scope::Alarms,
-            (None, View::Placement) => Scope::Placement,
-            (None, View::Streams) => Scope::Streams,
-            (None, _) => Scope::Views,
+            (None, _) => self.view_scope(),
+        }
+    }
+
+    /// The scope of the view's own keys.
+    fn view_scope(&self) -> Scope {
+        match self.view {
+            View::Alarms => Scope::Alarms,
+            View::Placement => Scope::Placement,
+            View::Streams => Scope::Streams,
+            _ => Scope::Views,
+        }
+    }
+
+    /// The action of `key`. In the past the view's own keys hold too, after those of the past.
+    pub fn action(&self, key: Key) -> Option<Action> {
+        match self.scope() {
+            Scope::Past if !self.keymap.binds(Scope::Past, key) => self.keymap.action(self.view_scope(), key),
+            scope => self.keymap.action(scope, key),
         }
     }
 

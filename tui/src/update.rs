@@ -61,7 +61,7 @@ fn take_in(model: &mut Model, msg: Msg) -> Vec<Effect> {
             effects.extend(past::run_on(model));
             effects
         }
-        Msg::Key(key) => match model.keymap.action(model.scope(), key) {
+        Msg::Key(key) => match model.action(key) {
             Some(action) => actions::act(model, action),
             None => {
                 typing::write(model, key);

@@ -7,8 +7,6 @@
 mod overlays;
 mod panels;
 
-pub use panels::arbiter::rows as arbiter_rows;
-
 use crate::model::lists::List;
 use crate::model::target::{Target, Targets};
 use crate::model::{Leaving, Model, Overlay, View};
@@ -51,14 +49,41 @@ pub fn targets(model: &Model) -> Targets {
     targets
 }
 
+/// The last row that help or the lines of the arbiter can begin with, where they have the rows of a console
+/// of the model's size.
+pub fn scroll_last(model: &Model) -> usize {
+    let (top, bottom) = body_rows(model, model.size);
+    let (width, height) = (model.size.0, bottom.saturating_sub(top));
+    match model.view {
+        View::Help => panels::help::scroll_last(model, (width, height)),
+        View::Arbiter => panels::arbiter::scroll_last(model, (width, height)),
+        _ => 0,
+    }
+}
+
 fn freshness(model: &Model) -> Freshness {
     if model.is_fresh() { Freshness::Fresh } else { Freshness::Aged }
 }
 
+/// Rows of the tour in a console of `height` rows.
+fn tour_rows(model: &Model, height: u16) -> u16 {
+    if model.tour.is_some() && height >= LISTS.1 { panels::tour::ROWS } else { 0 }
+}
+
+/// First row of the view, and the row after its last one.
+fn body_rows(model: &Model, (width, height): (u16, u16)) -> (u16, u16) {
+    let bottom = height.saturating_sub(1 + tour_rows(model, height));
+    if width < FULL.0 || height < FULL.1 {
+        return (1, bottom);
+    }
+    (2 + u16::from(height >= TABS), bottom - u16::from(model.timeline.is_some()))
+}
+
 fn paint(model: &Model, pen: &mut Pen<'_>) {
     let (width, height) = (pen.width(), pen.height());
-    let tour = model.tour.filter(|_| height >= LISTS.1);
-    let tour_rows = if tour.is_some() { panels::tour::ROWS } else { 0 };
+    let tour_rows = tour_rows(model, height);
+    let tour = model.tour.filter(|_| tour_rows > 0);
+    let (top, below) = body_rows(model, (width, height));
     if width < REDUCED.0 || height < REDUCED.1 {
         too_small(pen);
         return;
@@ -67,18 +92,16 @@ fn paint(model: &Model, pen: &mut Pen<'_>) {
         let x = panels::reduced::status(model, &mut pen.rows(0, 1));
         if reduced(model.view, (width, height)) {
             panels::reduced::alarms(model, x, &mut pen.rows(0, 1));
-            body(model, &mut pen.rows(1, height - 1 - tour_rows));
+            body(model, &mut pen.rows(top, below));
         } else {
             panels::reduced::facts(model, &mut pen.rows(1, height - 1));
         }
     } else {
         panels::header::draw(model, &mut pen.rows(0, 2));
-        let tabs = u16::from(height >= TABS);
-        if tabs > 0 {
+        if height >= TABS {
             panels::tabs::draw(model, &mut pen.rows(2, 3).fresh());
         }
-        let line = u16::from(model.timeline.is_some());
-        body(model, &mut pen.rows(2 + tabs, height - 1 - line - tour_rows));
+        body(model, &mut pen.rows(top, below));
         if let Some(timeline) = &model.timeline {
             panels::timeline::draw(model, timeline, &mut pen.rows(height - 2, height - 1).fresh());
         }

@@ -57,6 +57,11 @@ impl Keymap {
         rows.filter(move |(_, (binding, _))| binding.scope == scope).map(|(row, (_, keys))| (row, keys.as_slice()))
     }
 
+    /// Whether `scope` itself binds `key`.
+    pub fn binds(&self, scope: Scope, key: Key) -> bool {
+        self.rows(scope).any(|(_, keys)| keys.contains(&key))
+    }
+
     /// The action of `key` in `scope`.
     pub fn action(&self, scope: Scope, key: Key) -> Option<Action> {
         let mut scope = Some(scope);

@@ -5,6 +5,7 @@
 //! alarm of its own: the board alone defines alarms, so that every reader sees the same.
 
 use super::Model;
+use super::derived::utc_ns;
 use super::lookups::Event;
 use crate::theme::Tone;
 use crate::widgets::format::{time, utc};
@@ -173,11 +174,10 @@ pub fn incident_look(incident: &IncidentView, snapshot: &Snapshot) -> (char, Ton
 /// The alarms as events of the run, each with its onset and its end. The run's event file holds the
 /// events of threads and operators; the board holds the alarms.
 pub fn events(snapshot: &Snapshot) -> Vec<Event> {
-    let started_ns = snapshot.engine.started_utc_s.saturating_mul(1_000_000_000);
     let event = |alarm: &AlarmView, at_ns: u64, event: &str, place_in_pair: u64, text: String| Event {
         // Above any byte offset of a file, so the keys do not collide.
         number: 1 << 63 | alarm.number << 1 | place_in_pair,
-        utc: utc(started_ns.saturating_add(at_ns)),
+        utc: utc(utc_ns(snapshot, at_ns)),
         at_ns: Some(at_ns),
         thread: place(alarm),
         event: event.to_owned(),

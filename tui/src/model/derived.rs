@@ -13,6 +13,7 @@ use pinwheel_engine::board::snapshot::{
     Counters, NoiseShares, NoiseView, SiloView, SlotState, SlotView, Snapshot, SourceView, WorkerState,
 };
 use pinwheel_report::report::merged;
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 /// Most marks kept: a second at 10 Hz.
@@ -85,7 +86,7 @@ pub struct SiloDerived {
     pub dispatch_ns_per_shot: Option<f64>,
     /// Number of slots idle, written, in flight, completed.
     pub slots: [usize; 4],
-    /// Index and waiting time, in nanoseconds, of the slot that was written longest ago.
+    /// Index and waiting time, in nanoseconds, of the slot that was written longest ago and is not harvested.
     pub oldest: Option<(usize, u64)>,
     /// Number of workers free, running, claimed, quarantined.
     pub workers: [usize; 4],
@@ -270,15 +271,13 @@ fn derive_silo(silo: &SiloView, mark: Option<&SiloMark>, at_ns: u64, seconds: f6
         mark.and_then(|mark| quantiles(&stage.time.since(&mark.stages[i])))
     };
     let mut slots = [0; 4];
-    let mut oldest: Option<(usize, u64)> = None;
-    for (i, slot) in silo.slots.iter().enumerate() {
+    for slot in &silo.slots {
         slots[slot_class(slot.state)] += 1;
-        let waiting = matches!(slot.state, SlotState::Written | SlotState::InFlight);
-        let age_ns = waiting_ns(slot, at_ns);
-        if waiting && oldest.is_none_or(|(_, age)| age_ns > age) {
-            oldest = Some((i, age_ns));
-        }
     }
+    let waiting = silo.slots.iter().enumerate().filter(|(_, slot)| slot.state != SlotState::Idle);
+    // Of two that wait equally long, the one that is not answered yet, then the first.
+    let ranked = waiting.map(|(i, slot)| (waiting_ns(slot, at_ns), slot.state != SlotState::Completed, Reverse(i)));
+    let oldest = ranked.max().map(|(age_ns, _, Reverse(i))| (i, age_ns));
     let mut workers = [0; 4];
     for worker in &silo.workers {
         workers[worker_class(worker.state)] += 1;
@@ -369,6 +368,15 @@ fn sum_rates(a: Rates, b: Rates) -> Rates {
         decoding: a.decoding + b.decoding,
         answered: a.answered + b.answered,
         errored: a.errored + b.errored,
+    }
+}
+
+/// UTC of a moment after the engine's start, nanoseconds since 1970. Without a pair of clocks the start is known to
+/// a second.
+pub fn utc_ns(snapshot: &Snapshot, at_ns: u64) -> u64 {
+    match &snapshot.clock.pair {
+        Some(pair) => pair.utc_ns.saturating_add(at_ns).saturating_sub(pair.at_ns),
+        None => snapshot.engine.started_utc_s.saturating_mul(1_000_000_000).saturating_add(at_ns),
     }
 }
 

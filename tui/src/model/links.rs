@@ -76,7 +76,7 @@ fn from_slot(model: &Model, snapshot: &Snapshot) -> Result<Link, String> {
         (SlotState::InFlight, None) => thread_of(model, snapshot, RoleKind::Decode),
         (SlotState::Written, _) => thread_of(model, snapshot, RoleKind::Dispatch),
         (SlotState::Completed, _) => thread_of(model, snapshot, RoleKind::Harvest),
-        (SlotState::Idle, _) => Err(format!("slot {} is idle: it it holds no shot", model.cursor.slot)),
+        (SlotState::Idle, _) => Err(format!("slot {} is idle: it holds no shot", model.cursor.slot)),
     }
 }
 

@@ -9,7 +9,7 @@ use super::lookups::{LookedUp, LookupResult};
 use crate::tests::synthetic::{SyntheticFaults, snapshot};
 use crate::theme::Tone;
 use pinwheel_engine::board::alarms::AlarmState;
-use pinwheel_engine::board::snapshot::AlarmView;
+use pinwheel_engine::board::snapshot::{AlarmView, PairView};
 use pinwheel_engine::profile::Severity;
 
 #[test]
@@ -94,4 +94,17 @@ fn the_log_has_the_alarms_at_their_moments_under_keys_that_stay() {
     let unplaced: Vec<_> = unplaced.map(|event| super::lookups::Event { at_ns: None, ..event }).collect();
     found.take(LookupResult::Log(Ok(unplaced.clone())), events(&picture));
     assert_eq!(found.log.rows()[..unplaced.len()], unplaced);
+}
+
+/// The engine's start is known to a second only; the pair of clocks tells the moment.
+#[test]
+fn an_alarm_in_the_log_has_the_time_of_the_systems_clock() {
+    let mut picture = snapshot(20, SyntheticFaults::All);
+    let started_ns = picture.engine.started_utc_s * 1_000_000_000 + 700_000_000;
+    let (at_ns, width_ns) = (picture.at_ns, 100);
+    let pair = PairView { at_ns, monotonic_ns: 0, utc_ns: started_ns + at_ns, width_ns };
+    picture.clock.pair = Some(pair);
+    for event in events(&picture) {
+        assert_eq!(crate::source::lookup::unix_ns(&event.utc), Some(started_ns + event.at_ns.unwrap()), "{event:?}");
+    }
 }

@@ -122,7 +122,7 @@ pub(super) fn run(model: &mut Model, typed: &Typed) -> Vec<Effect> {
 
 /// Opens the input of a rate.
 fn begin_rate(model: &mut Model) {
-    if !model.is_replay() && !refuse_while_watching(model, "rate") && !profile::refuse_while_leaving(model) {
+    if !questions::refuse(model, "rate") {
         model.overlay = Some(Overlay::Rate(String::new()));
     }
 }

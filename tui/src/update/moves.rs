@@ -27,21 +27,14 @@ pub(super) fn clamp(model: &mut Model) {
     let silos = snapshot.map_or(0, |snapshot| snapshot.silos.len());
     let streams = snapshot.and_then(|s| s.sources.first()).map_or(0, |source| source.streams.len());
     model.cursor.silo = model.cursor.silo.min(last(silos));
-    let arbiter = arbiter_rows(model);
     for list in List::ALL {
         let length = list.len(model);
         let cursor = list.cursor(&mut model.cursor);
         *cursor = (*cursor).min(last(length));
     }
-    model.cursor.arbiter = model.cursor.arbiter.min(last(arbiter));
     model.cursor.source = model.cursor.source.min(last(streams));
     model.cursor.overview = model.cursor.overview.min(last(silos));
     model.cursor.profile = model.cursor.profile.min(last(model.offers.as_ref().map_or(0, Vec::len)));
-}
-
-fn arbiter_rows(model: &Model) -> usize {
-    let silo = model.picture().and_then(|picture| picture.snapshot.silos.get(model.cursor.silo));
-    silo.map_or(0, crate::view::arbiter_rows)
 }
 
 /// Moves the cursor of the overlay or view in focus by one step.
@@ -71,8 +64,7 @@ fn in_view(model: &mut Model, step: Step) {
     let silos = snapshot.map_or(0, |snapshot| snapshot.silos.len());
     let streams = snapshot.and_then(|s| s.sources.first()).map_or(0, |source| source.streams.len());
     let offers = model.offers.as_ref().map_or(0, Vec::len);
-    let (arbiter, slots) = (arbiter_rows(model), List::Slots.len(model));
-    let help_rows = crate::keymap::TABLE.len() + 2 * crate::keymap::Scope::ALL.len();
+    let (slots, scroll_last) = (List::Slots.len(model), crate::view::scroll_last(model));
     let per_row = slots_per_row(model.size.0);
     let cursor = &mut model.cursor;
     match model.view {
@@ -81,9 +73,9 @@ fn in_view(model: &mut Model, step: Step) {
         View::Profiles => moved(&mut cursor.profile, step, offers, 1),
         View::Graph => {}
         View::Chart => chart::step(model, step),
-        View::Arbiter => moved(&mut cursor.arbiter, step, arbiter, 1),
+        View::Arbiter => scrolled(&mut cursor.arbiter, step, scroll_last),
         View::Placement => moved(&mut cursor.silo, step, silos, 1),
-        View::Help => moved(&mut cursor.help, step, help_rows, 1),
+        View::Help => scrolled(&mut cursor.help, step, scroll_last),
         View::Slots if model.lists.of(List::Slots).filter.is_empty() => {
             moved(&mut cursor.slot, step, slots, per_row);
         }
@@ -109,6 +101,12 @@ fn in_list(model: &mut Model, list: List, step: Step) {
     if let Some(row) = rows.get(at) {
         *list.cursor(&mut model.cursor) = *row;
     }
+}
+
+/// Moves the first row shown, at most to `last`. The rows may have become fewer, or the screen larger.
+fn scrolled(at: &mut usize, step: Step, last: usize) {
+    *at = (*at).min(last);
+    moved(at, step, last + 1, 1);
 }
 
 /// Moves `at` in a grid of `length` cells in rows of `per_row`.

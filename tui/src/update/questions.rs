@@ -28,7 +28,7 @@ pub(super) fn about_hosts(model: &mut Model, wanted: Wanted) -> Vec<Effect> {
 }
 
 /// Refuses with a notice in a recording, in a read-only console, and while leaving.
-fn refuse(model: &mut Model, what: &str) -> bool {
+pub(super) fn refuse(model: &mut Model, what: &str) -> bool {
     if model.is_replay() {
         notice(model, NoticeKind::Refused, format!("{what} refused: this is a recording, no engine runs"));
         return true;

@@ -227,6 +227,34 @@ fn frozen_keeps_its_picture_while_one_moves_about_and_data_goes_on() {
     assert!(bench.model.is_fresh());
 }
 
+#[test]
+fn the_keys_of_a_view_hold_in_the_past_too() {
+    let mut bench = Bench::new();
+    let alarmed = Some(Box::new(snapshot(900, SyntheticFaults::All)));
+    bench.take(Msg::Snapshot { now_ns: bench.now_ns + 1, snapshot: alarmed, finished: Finished::No });
+    bench.keys(&[Key::Char('f'), Key::Char('9'), Key::Char('i')]);
+    assert_eq!(bench.model.alarm_rows, crate::model::alarms::AlarmRows::All);
+    let effects = bench.take(Msg::Key(Key::Char('A')));
+    assert_eq!(effects, [Effect::Execute(Command::Acknowledge { number: 0 }, String::new())]);
+    bench.keys(&[Key::Char('M'), Key::Char('K')]);
+    assert!(matches!(bench.model.overlay, Some(Overlay::Type(..))), "it takes its typed words there too");
+    bench.keys(&[Key::Esc]);
+    // Keys of the past come first.
+    let effects = bench.take(Msg::Key(Key::Left));
+    assert!(matches!(effects[..], [Effect::LookAt(_)]), "{effects:?}");
+}
+
+#[test]
+fn a_recording_says_that_it_takes_no_rate() {
+    let mut bench = Bench::new();
+    bench.take(Msg::Replay(0));
+    bench.model.notice = None;
+    bench.keys(&[Key::Char('R')]);
+    assert_eq!(bench.model.overlay, None);
+    let notice = bench.model.notice.unwrap().text;
+    assert!(notice.contains("rate refused") && notice.contains("recording"), "{notice}");
+}
+
 fn at_ns(bench: &Bench) -> u64 {
     bench.model.picture().unwrap().snapshot.at_ns
 }

@@ -32,8 +32,10 @@ use crate::keymap::{Action, Scope};
 use crate::model::derived::SiloDerived;
 use crate::model::{Model, Picture};
 use crate::theme::Tone;
+use crate::widgets::format::time;
 use crate::widgets::pen::Pen;
-use pinwheel_engine::board::snapshot::SiloView;
+use pinwheel_engine::board::snapshot::{SiloView, SlotState, SlotView};
+use pinwheel_engine::roles::SiloState;
 
 /// Number of the silo shown, of all silos, and the key for the next one.
 pub fn which_silo(model: &Model, silo: u32) -> String {
@@ -41,6 +43,25 @@ pub fn which_silo(model: &Model, silo: u32) -> String {
     match silos {
         0 | 1 => format!("silo {silo}"),
         _ => format!("silo {silo} of {silos}, {}: next", model.keymap.first_key(Scope::Views, Action::NextSilo)),
+    }
+}
+
+/// Glyph, state with its time, and tone of a silo that is not live; `None`: it is live.
+pub fn lifecycle_look(silo: &SiloView) -> Option<(char, String, Tone)> {
+    let (glyph, tone) = match silo.lifecycle.state {
+        SiloState::Live => return None,
+        SiloState::Dying | SiloState::Dead => ('✖', Tone::Bad),
+        SiloState::Draining | SiloState::Drained | SiloState::Rejoining => ('▲', Tone::Warn),
+    };
+    Some((glyph, format!("{} {}", silo.lifecycle.state.name(), time(silo.lifecycle.age_ns)), tone))
+}
+
+/// On whom the shot in a slot waits.
+pub fn waits_on(slot: &SlotView) -> String {
+    match (slot.state, slot.worker) {
+        (SlotState::Completed, _) => "harvest".to_owned(),
+        (_, Some(worker)) => format!("worker {worker}"),
+        (_, None) => "no worker".to_owned(),
     }
 }
 

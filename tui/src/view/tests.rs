@@ -4,6 +4,7 @@
 
 mod cost;
 mod narrow;
+mod readings;
 
 use super::draw;
 use crate::keymap::bound::Hint;

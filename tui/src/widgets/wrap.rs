@@ -3,6 +3,8 @@
 //! Pure; borrows the text and allocates nothing. The only code that breaks lines: dialogs, details
 //! and help use it.
 
+use ratatui::text::Span;
+
 /// Fewest columns of a row; narrower text is unreadable.
 const COLUMNS_MIN: usize = 4;
 
@@ -16,8 +18,7 @@ pub struct Rows<'a> {
     others: usize,
 }
 
-/// `text` in rows of at most `first` and then `others` columns; an empty text has no rows. Counts
-/// characters: each of the console's characters takes one column.
+/// `text` in rows of at most `first` and then `others` columns; an empty text has no rows.
 pub fn rows(text: &str, first: usize, others: usize) -> Rows<'_> {
     Rows { rest: text.trim_end(), next: first.max(COLUMNS_MIN), others: others.max(COLUMNS_MIN) }
 }
@@ -49,15 +50,21 @@ impl<'a> Iterator for Rows<'a> {
     }
 }
 
-/// The byte at which the first row of at most `columns` characters ends.
+/// The columns that a character takes.
+fn columns_of(letter: char) -> usize {
+    if letter.is_ascii() { 1 } else { Span::raw(&*letter.encode_utf8(&mut [0; 4])).width() }
+}
+
+/// The byte at which the first row of at most `columns` columns ends.
 fn end_of_row(text: &str, columns: usize) -> usize {
-    let mut blank = None;
-    for (place, (at, letter)) in text.char_indices().enumerate() {
+    let (mut blank, mut taken) = (None, 0);
+    for (at, letter) in text.char_indices() {
         // Leading blanks belong to the row: an indent is no break.
         if letter == ' ' && !text[..at].trim().is_empty() {
             blank = Some(at);
         }
-        if place == columns {
+        taken += columns_of(letter);
+        if taken > columns {
             return blank.unwrap_or(at);
         }
     }
@@ -78,6 +85,7 @@ mod tests {
         assert_eq!(found("  indented text", 12), ["  indented", "text"]);
         assert_eq!(found("/a/long/path here", 6), ["/a/lon", "g/path", "here"]);
         assert_eq!(found("µs → ▶ ok", 6), ["µs → ▶", "ok"]);
+        assert_eq!(found("見る見る ok", 6), ["見る見", "る ok"]);
     }
 
     proptest! {

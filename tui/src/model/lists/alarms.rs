@@ -3,6 +3,7 @@
 use super::{Cell, REST, Spec, column, drawn_by_the_view};
 use crate::model::Model;
 use crate::model::alarms::{AlarmRows, incident, incident_look, look, place, sureness};
+use crate::model::derived::utc_ns;
 use crate::theme::Tone;
 use crate::widgets::format::time_of_day;
 use pinwheel_engine::board::snapshot::{AlarmView, IncidentView, Snapshot};
@@ -62,7 +63,7 @@ fn glyph(alarm: &AlarmView, incident: Option<&IncidentView>, snapshot: &Snapshot
 
 fn onset(alarm: &AlarmView, incident: Option<&IncidentView>, snapshot: &Snapshot) -> Cell {
     let onset_ns = incident.map_or(alarm.onset_ns, |incident| incident.onset_ns);
-    let utc_s = snapshot.engine.started_utc_s + onset_ns / 1_000_000_000;
+    let utc_s = utc_ns(snapshot, onset_ns) / 1_000_000_000;
     Cell::number(time_of_day(utc_s), onset_ns as f64).toned(Tone::Dim)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::keymap::{Action, Scope};
 use crate::model::alarms::{incident_counts, incident_look, place_of};
+use crate::model::derived::utc_ns;
 use crate::model::lists::List;
 use crate::model::target::Target;
 use crate::model::{Model, Picture, View};
@@ -31,7 +32,7 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
         y += pen.rows(y, bottom).put_wrapped(x, 0, &active_incident.root.sentence, tone);
     }
     for fault in &picture.snapshot.faults {
-        let last = time_of_day(engine.started_utc_s + fault.last_ns / 1_000_000_000);
+        let last = time_of_day(utc_ns(&picture.snapshot, fault.last_ns) / 1_000_000_000);
         let mut x = pen.put(1, y, &last, Tone::Dim) + 1;
         pen.dot(x, y, '◆', Tone::Warn);
         x = pen.put(x + 2, y, &format!("{}×", count(fault.count)), Tone::Warn) + 1;
@@ -61,7 +62,7 @@ fn begin(model: &Model, picture: &Picture, incident: &IncidentView, y: u16, pen:
     if let Some(row) = place_of(&picture.snapshot, incident.number, model.alarm_rows) {
         pen.target_row(y, Target::Row(List::Alarms, row));
     }
-    let onset = time_of_day(picture.snapshot.engine.started_utc_s + incident.onset_ns / 1_000_000_000);
+    let onset = time_of_day(utc_ns(&picture.snapshot, incident.onset_ns) / 1_000_000_000);
     let (glyph, tone) = incident_look(incident, &picture.snapshot);
     let mut x = pen.put(1, y, &onset, Tone::Dim) + 1;
     pen.dot(x, y, glyph, tone);

@@ -9,7 +9,7 @@ use crate::widgets::pen::Pen;
 use crate::widgets::wrap;
 use pinwheel_edge::page::Hint;
 use pinwheel_engine::board::histogram::Histogram;
-use pinwheel_engine::board::snapshot::{ArbiterView, MovesView, SiloView, TransferView};
+use pinwheel_engine::board::snapshot::{ArbiterView, MovesView, TransferView};
 
 /// Columns of the left part.
 const LEFT: u16 = 34;
@@ -145,9 +145,12 @@ fn left(arbiter: &ArbiterView, rates: &[f64], pen: &mut Pen<'_>) {
     }
 }
 
-/// Number of rows of the right part.
-pub fn rows(silo: &SiloView) -> usize {
-    silo.arbiter.as_ref().map_or(0, |arbiter| lines(arbiter, silo.moves.as_ref(), 44).len())
+/// The last line that the right part of a view of this size can begin with.
+pub fn scroll_last(model: &Model, (width, height): (u16, u16)) -> usize {
+    let silo = model.picture().and_then(|picture| picture.snapshot.silos.get(model.cursor.silo));
+    let Some((silo, arbiter)) = silo.and_then(|silo| Some((silo, silo.arbiter.as_ref()?))) else { return 0 };
+    let lines = lines(arbiter, silo.moves.as_ref(), usize::from(width.saturating_sub(LEFT + 1)));
+    lines.len().saturating_sub(usize::from(height.saturating_sub(HEAD)))
 }
 
 fn lines(arbiter: &ArbiterView, moves: Option<&MovesView>, width: usize) -> Vec<Line> {

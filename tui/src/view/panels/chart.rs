@@ -6,7 +6,7 @@ use crate::model::lookups::Point;
 use crate::model::target::Target;
 use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
-use crate::widgets::format::{number, time, time_of_day};
+use crate::widgets::format::{number, probability, time, time_of_day};
 use crate::widgets::pen::Pen;
 use crate::widgets::strip::column;
 
@@ -19,16 +19,25 @@ struct Curve {
 }
 
 const CURVES: [Curve; 4] = [
-    Curve { label: "answers/s", of: |point| Some(point.answered), tone: Tone::Good, written: number },
+    Curve { label: "answers/s", of: |point| Some(point.answered), tone: Tone::Good, written: per_s },
     Curve {
         label: "p99.9",
         of: |point| point.latency.map(|latency| latency.p999_ns as f64),
         tone: Tone::Accent,
         written: |ns| time(ns as u64),
     },
-    Curve { label: "late/s", of: |point| Some(point.late + point.errored), tone: Tone::Bad, written: number },
+    Curve { label: "late+err/s", of: |point| Some(point.late + point.errored), tone: Tone::Bad, written: per_s },
     Curve { label: "backlog", of: |point| Some(point.backlog as f64), tone: Tone::Warn, written: number },
 ];
+
+/// A rate: a few events in a long span are not zero.
+fn per_s(rate: f64) -> String {
+    match rate {
+        rate if rate == 0.0 || rate >= 9.95 => number(rate),
+        rate if rate >= 0.05 => format!("{rate:.1}"),
+        rate => probability(rate),
+    }
+}
 
 /// Draws the view.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
@@ -53,10 +62,11 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
 
 fn one(curve: &Curve, points: &[Point], at: usize, pen: &mut Pen<'_>) {
     let height = pen.height();
-    let max = points.iter().filter_map(curve.of).fold(0.0, f64::max);
+    let known = points.iter().filter_map(curve.of).reduce(f64::max);
+    let max = known.unwrap_or(0.0);
     pen.put(1, 0, curve.label, Tone::Dim);
     if height > 1 {
-        pen.put(1, 1, &(curve.written)(max), Tone::Plain);
+        pen.put(1, 1, &known.map_or_else(|| "–".to_owned(), curve.written), Tone::Plain);
     }
     for (index, (x, point)) in (LABEL..).zip(points).enumerate() {
         for y in 0..height {
@@ -109,9 +119,9 @@ fn values(model: &Model, picture: &Picture, point: &Point, pen: &mut Pen<'_>) {
     );
     let counts = format!(
         "{}/s  late {}/s  errors {}/s  backlog {}",
-        number(point.answered),
-        number(point.late),
-        number(point.errored),
+        per_s(point.answered),
+        per_s(point.late),
+        per_s(point.errored),
         number(point.backlog as f64)
     );
     let x = pen.put(1, 0, &format!("{when}{at_s:.1} s, {bin_s:.1} s long  "), Tone::Title);

@@ -2,6 +2,7 @@
 
 use crate::keymap::Action;
 use crate::model::alarms::{incident_counts, severity_look};
+use crate::model::derived::utc_ns;
 use crate::model::target::Target;
 use crate::model::{Leaving, Model, Picture, STALE_NS, View};
 use crate::msg::Finished;
@@ -27,7 +28,8 @@ fn identity(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let engine = &picture.snapshot.engine;
     let seconds = picture.snapshot.at_ns / 1_000_000_000;
     let right = pen.width().saturating_sub(1);
-    let right = pen.put_right(0, right, 0, &time_of_day(engine.started_utc_s + seconds), Tone::Plain);
+    let utc_s = utc_ns(&picture.snapshot, picture.snapshot.at_ns) / 1_000_000_000;
+    let right = pen.put_right(0, right, 0, &time_of_day(utc_s), Tone::Plain);
     let (text, tone) = alarm_summary(model);
     let end = right;
     let right = pen.put_right(0, right.saturating_sub(2), 0, &text, tone);
@@ -86,18 +88,9 @@ pub fn badges(model: &Model, pen: &mut Pen<'_>, mut x: u16) -> u16 {
     } else if model.age_ns() > STALE_NS && model.finished == Finished::No {
         x = pen.put(x, 0, &format!(" STALE {} ", time(model.age_ns())), Tone::Badge) + 2;
     }
-    match &model.ownership {
-        Ownership::Own => {}
-        Ownership::OtherHost(host) => x = pen.put(x, 0, &format!(" READ-ONLY {host} "), Tone::Badge) + 2,
-        Ownership::Attached { pid, access: Access::Act, .. } => {
-            x = pen.put(x, 0, &format!(" ATTACHED {pid} "), Tone::Badge) + 2;
-        }
-        Ownership::Attached { pid, access: Access::Watch, .. } => {
-            x = pen.put(x, 0, &format!(" READ-ONLY {pid} "), Tone::Badge) + 2;
-        }
-    }
     if model.lost.is_some() {
-        return pen.put(x, 0, " GONE ", Tone::Badge) + 2;
+        x = pen.put(x, 0, " GONE ", Tone::Badge) + 2;
+        return whose(model, &mut pen, x);
     }
     if model.silence_ns() > STALE_NS && model.finished == Finished::No {
         x = pen.put(x, 0, &format!(" SILENT {} ", time(model.silence_ns())), Tone::Badge) + 2;
@@ -110,7 +103,18 @@ pub fn badges(model: &Model, pen: &mut Pen<'_>, mut x: u16) -> u16 {
     } else if model.leaving != Leaving::No {
         x = pen.put(x, 0, " DRAINING ", Tone::Badge) + 2;
     }
-    x
+    whose(model, &mut pen, x)
+}
+
+/// The badge of an engine of another process. It comes last: a narrow screen must not cut the engine's state.
+fn whose(model: &Model, pen: &mut Pen<'_>, x: u16) -> u16 {
+    let text = match &model.ownership {
+        Ownership::Own => return x,
+        Ownership::OtherHost(host) => format!(" READ-ONLY {host} "),
+        Ownership::Attached { pid, access: Access::Act, .. } => format!(" ATTACHED {pid} "),
+        Ownership::Attached { pid, access: Access::Watch, .. } => format!(" READ-ONLY {pid} "),
+    };
+    pen.put(x, 0, &text, Tone::Badge) + 2
 }
 
 /// "2 incidents" with the worst one's glyph and tone; acknowledged and snoozed ones are counted

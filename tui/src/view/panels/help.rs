@@ -17,17 +17,29 @@ const LEGEND: [&str; 7] = [
     "heat   · ░ ▒ ▓ █   age of a heartbeat against the limit: below 1 %, 10 %, 32 %, 100 %, above",
     "slots  . idle  w written  I in flight  c completed; the overview has a dot for each that is not idle",
     "idle   ▮ worker free  ▯ busy; in hexadecimal worker 0 is the lowest bit",
-    "times  from the scheduled arrival; rates and percentiles are of the last second; – is not known, not zero",
+    "times  from the scheduled arrival; rates and percentiles are of the last second; – is not known, not zero; \
+     since the start: percentiles of streams, tasks, moves, arbiter and GPU",
     "waits  since the start: how often dispatch found no free worker, and the feed no free slot",
     "full   in placement: │ marks the limit, +2% is the expected load of streams just placed there",
     "filter hot live: rows with both words · !hot: without it · hot|cold: with one of them · core:3: in that column",
 ];
 
+/// The last row that a page of this size can begin with.
+pub fn scroll_last(model: &Model, (width, height): (u16, u16)) -> usize {
+    let columns = columns(width);
+    let visible = usize::from(height.saturating_sub(1)) * usize::from(columns);
+    rows(model, usize::from(width / columns).saturating_sub(4)).len().saturating_sub(visible)
+}
+
+fn columns(width: u16) -> u16 {
+    if width >= TWO_COLUMNS { 2 } else { 1 }
+}
+
 /// Draws the view.
 pub fn draw(model: &Model, pen: &mut Pen<'_>) {
     pen.rule(0, View::Help.heading());
     let width = pen.width();
-    let columns = if width >= TWO_COLUMNS { 2 } else { 1 };
+    let columns = columns(width);
     let rows = rows(model, usize::from(width / columns).saturating_sub(4));
     let visible = usize::from(pen.height().saturating_sub(1));
     let first = model.cursor.help.min(rows.len().saturating_sub(visible * usize::from(columns)));
@@ -137,6 +149,6 @@ fn rows(model: &Model, room: usize) -> Vec<Row<'_>> {
     let (cpu, bytes) = (percent(cost.cpu_ms_per_s / 1e3), bytes_per_s(cost.bytes_per_s));
     rows.push(Row::Heading("this console (the end of the last row)"));
     let text = format!("{cpu} of a core, {bytes} to the terminal, {:.0} frames a second", cost.draws_per_s);
-    rows.push(Row::Text(text));
+    rows.extend(wrapped(&text, room));
     rows
 }

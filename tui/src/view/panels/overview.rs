@@ -3,7 +3,7 @@
 //! As many silos as fit (the others in a line each, and in full by the arrow keys), then trends,
 //! threads, alarms. The palette's `layout` lines hide panels; those left have their rows.
 
-use super::{alarms, latency, path, rows_of, slotmap, streams, threads, trends};
+use super::{alarms, latency, lifecycle_look, path, rows_of, slotmap, streams, threads, trends, waits_on};
 use crate::model::choices::Panel;
 use crate::model::derived::SiloDerived;
 use crate::model::target::Target;
@@ -111,9 +111,9 @@ fn others(picture: &Picture, hidden: &[usize], pen: &mut Pen<'_>) -> u16 {
 }
 
 fn other(silo: &SiloView, derived: &SiloDerived, late_ns: u64, pen: &mut Pen<'_>, y: u16) {
-    let (glyph, word, tone) = device_look(silo.device);
+    let (glyph, word, tone) = look(silo);
     let mut x = pen.put(1, y, &format!("silo {} {glyph} ", silo.id), tone);
-    if silo.device != DeviceState::Online {
+    if tone != Tone::Good {
         x = pen.put(x, y, &format!("{word} "), tone);
     }
     let [_, written, in_flight, completed] = derived.slots;
@@ -128,12 +128,14 @@ fn other(silo: &SiloView, derived: &SiloDerived, late_ns: u64, pen: &mut Pen<'_>
     };
 }
 
-fn device_look(device: DeviceState) -> (char, &'static str, Tone) {
-    match device {
-        DeviceState::Online => ('●', "device online", Tone::Good),
-        DeviceState::Lost => ('✖', "device lost", Tone::Bad),
-        DeviceState::Recovering => ('▲', "device recovering", Tone::Warn),
-    }
+/// Glyph, words and tone of a silo: its state if it is not live, else that of its device.
+fn look(silo: &SiloView) -> (char, String, Tone) {
+    let device = || match silo.device {
+        DeviceState::Online => ('●', "device online".to_owned(), Tone::Good),
+        DeviceState::Lost => ('✖', "device lost".to_owned(), Tone::Bad),
+        DeviceState::Recovering => ('▲', "device recovering".to_owned(), Tone::Warn),
+    };
+    lifecycle_look(silo).unwrap_or_else(device)
 }
 
 fn one(silo: &SiloView, derived: &SiloDerived, (all, late_ns, map_rows): (usize, u64, u16), pen: &mut Pen<'_>) {
@@ -150,7 +152,7 @@ fn one(silo: &SiloView, derived: &SiloDerived, (all, late_ns, map_rows): (usize,
 
 fn silo_title(silo: &SiloView, all: usize, pen: &mut Pen<'_>) {
     let x = pen.rule(0, &format!("silo {} of {all}", silo.id));
-    let (glyph, word, tone) = device_look(silo.device);
+    let (glyph, word, tone) = look(silo);
     let x = pen.put(x, 0, &format!(" {glyph} {word} "), tone);
     let counters = &silo.counters;
     let waits = format!(
@@ -169,9 +171,9 @@ fn oldest(silo: &SiloView, derived: &SiloDerived, late_ns: u64, pen: &mut Pen<'_
         pen.put(x, y, "none waits", Tone::Good);
         return;
     };
-    let worker = silo.slots[index].worker.map_or_else(|| "no worker".to_owned(), |w| format!("worker {w}"));
+    let on = waits_on(&silo.slots[index]);
     let tone = slotmap::slot_tone(&silo.slots[index], late_ns);
-    pen.put(x, y, &format!("oldest {}: slot {index}, {worker}", time(age)), tone);
+    pen.put(x, y, &format!("oldest {}: slot {index}, {on}", time(age)), tone);
 }
 
 fn mask(silo: &SiloView, derived: &SiloDerived, pen: &mut Pen<'_>, y: u16) {

@@ -2,7 +2,7 @@
 //! silos side by side with a bar for each queue and its limit; then shots without a slot, then the
 //! last decisions with the numbers behind them.
 
-use super::scrolled;
+use super::{lifecycle_look, scrolled};
 use crate::model::target::Target;
 use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
@@ -11,7 +11,6 @@ use crate::widgets::pen::Pen;
 use pinwheel_engine::board::snapshot::{
     CandidateView, DecisionView, MovesView, OverflowView, PlacementView, QueueView, SiloDepthView, SiloView,
 };
-use pinwheel_engine::roles::SiloState;
 use pinwheel_engine::streams::MoveStage;
 
 /// Fewest columns of a silo; it grows with the room.
@@ -201,14 +200,10 @@ fn silo(depth: &SiloDepthView, placement: &PlacementView, pen: &mut Pen<'_>) {
 
 /// The silo's lifecycle state, if it is not live, over its first line.
 fn lifecycle_line(silo: Option<&SiloView>, pen: &mut Pen<'_>) {
-    let Some(silo) = silo.filter(|silo| silo.lifecycle.state != SiloState::Live) else { return };
-    let (mark, tone) = match silo.lifecycle.state {
-        SiloState::Dying | SiloState::Dead => ("✖", Tone::Bad),
-        _ => ("▲", Tone::Warn),
-    };
+    let Some((silo, (mark, state, tone))) = silo.and_then(|silo| Some((silo, lifecycle_look(silo)?))) else { return };
     let width = pen.width().saturating_sub(1);
     pen.part(0, 0, width, 1).blank();
-    let text = format!("silo {} {mark} {} {}", silo.id, silo.lifecycle.state.name(), time(silo.lifecycle.age_ns));
+    let text = format!("silo {} {mark} {state}", silo.id);
     let x = pen.put(1, 0, &text, tone);
     if let Some(successor) = silo.lifecycle.successor {
         pen.put(x + 1, 0, &format!("successor {successor}"), Tone::Plain);

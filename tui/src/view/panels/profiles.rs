@@ -53,13 +53,14 @@ pub fn list(model: &Model, offers: &[Offer], pen: &mut Pen<'_>) {
         pen.target_row(y, Target::Offer(i));
         let mark = if offer.name == in_force { '●' } else { '○' };
         pen.dot(1, y, mark, if offer.name == in_force { Tone::Good } else { Tone::Dim });
-        pen.put(3, y, &format!("{:>2} {}", i + 1, offer.name), Tone::Plain);
+        // A long name moves the summary: two profiles may differ in the last letter.
+        let x = pen.put(3, y, &format!("{:>2} {}", i + 1, offer.name), Tone::Plain).max(16) + 2;
         match &offer.body {
             Ok(body) => {
-                pen.put(18, y, &body.profile.summary, Tone::Plain);
+                pen.put(x, y, &body.profile.summary, Tone::Plain);
             }
             Err(why) => {
-                pen.put(18, y, &format!("✖ {why}"), Tone::Bad);
+                pen.put(x, y, &format!("✖ {why}"), Tone::Bad);
             }
         }
         if i == model.cursor.profile {

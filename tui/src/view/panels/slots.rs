@@ -2,7 +2,7 @@
 //! the selected slot.
 
 use super::table::{self, Empty};
-use super::{rows_of, scrolled, shown_silo, slotmap, which_silo};
+use super::{rows_of, scrolled, shown_silo, slotmap, waits_on, which_silo};
 use crate::model::derived::SiloDerived;
 use crate::model::lists::{List, slot_word};
 use crate::model::target::Target;
@@ -67,7 +67,7 @@ fn map(model: &Model, snapshot: &Snapshot, silo: &SiloView, derived: &SiloDerive
     match derived.oldest {
         None => pen.put_right(end, right, 0, " none waits ", Tone::Good),
         Some((slot, age)) => {
-            let text = format!(" slot {slot} for {}, {} ", time(age), worker_of(&silo.slots[slot]));
+            let text = format!(" slot {slot} for {}, {} ", time(age), waits_on(&silo.slots[slot]));
             pen.put_right(end, right, 0, &text, Tone::Accent)
         }
     };

@@ -176,7 +176,7 @@ fn row(stream: &SourceStream, per_s: Option<f64>, pen: &mut Pen<'_>, y: u16) {
         rate(per_s),
         count(stream.accepted),
         count(stream.lag),
-        stream.accepted_last.to_string(),
+        sequence(stream.accepted_last),
         count(missing),
         count(stream.duplicates),
         count(stream.reordered),
@@ -190,6 +190,15 @@ fn row(stream: &SourceStream, per_s: Option<f64>, pen: &mut Pen<'_>, y: u16) {
     }
     for (x, value) in [(82, stream.malformed), (92, stream.restarts)] {
         pen.put(x, y, &count(value), if value == 0 { Tone::Plain } else { Tone::Warn });
+    }
+}
+
+/// A shot's number in nine columns: of a longer one its last digits, which change.
+fn sequence(number: u64) -> String {
+    let text = number.to_string();
+    match text.len() {
+        0..=9 => text,
+        length => format!("…{}", &text[length - 8..]),
     }
 }
 
@@ -209,7 +218,7 @@ fn senders(source: &SourceView, rates: Option<&SourceRates>, pen: &mut Pen<'_>) 
 }
 
 fn sender(kind: SourceKind, peer: &SourcePeer, per_s: Option<f64>, pen: &mut Pen<'_>, y: u16) {
-    pen.put(1, y, &peer.address, Tone::Accent);
+    let x = pen.put(1, y, &peer.address, Tone::Accent).max(24) + 2;
     let text = format!(
         "{}  {} {}  {} answers  last {} ago",
         rate(per_s),
@@ -218,7 +227,7 @@ fn sender(kind: SourceKind, peer: &SourcePeer, per_s: Option<f64>, pen: &mut Pen
         count(peer.answers),
         time(peer.silent_ns)
     );
-    let x = pen.put(26, y, &text, Tone::Plain) + 2;
+    let x = pen.put(x, y, &text, Tone::Plain) + 2;
     if peer.dropped > 0 {
         pen.put(x, y, &format!("{} not taken", count(peer.dropped)), Tone::Warn);
     }

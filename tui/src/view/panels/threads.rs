@@ -86,8 +86,8 @@ fn detail(engine: &EngineView, thread: &ThreadView, derived: &ThreadDerived, pen
         count(thread.yields)
     ));
     lines.push(memory(thread));
-    // Panics first: a low screen cuts the rest of the text.
-    let mut y = panicked_roles(thread, pen);
+    // Ended roles first: a low screen cuts the rest of the text.
+    let mut y = ended_roles(thread, pen);
     for line in [refusals(thread), competitor(thread)].iter().filter(|line| !line.is_empty()) {
         y = pen.put_wrapped(1, y, line, Tone::Warn);
     }
@@ -147,12 +147,14 @@ fn competitor(thread: &ThreadView) -> String {
     )
 }
 
-/// The roles that panicked, a line each; returns the row after them.
-fn panicked_roles(thread: &ThreadView, pen: &mut Pen<'_>) -> u16 {
+/// The roles that ended, a line each; returns the row after them. Where none of the thread panicked, they
+/// ended with their silo.
+fn ended_roles(thread: &ThreadView, pen: &mut Pen<'_>) -> u16 {
     let dead = thread.roles.iter().filter_map(|role| role.died_frame.map(|frame| (role, frame)));
     let mut y = 1;
     for (role, frame) in dead {
-        let text = format!("✖ {} {} of silo {} panicked in frame {frame}", role.kind, role.index, role.silo);
+        let how = if thread.panic_site.is_some() { "panicked" } else { "ended with its silo" };
+        let text = format!("✖ {} {} of silo {} {how} in frame {frame}", role.kind, role.index, role.silo);
         pen.put(1, y, &text, Tone::Bad);
         y += 1;
     }

@@ -35,11 +35,12 @@ type Show = fn(f64) -> String;
 /// The newest sample is at the right end; missing samples are blank.
 fn strip(model: &Model, value: Value, show: Show, pen: &mut Pen<'_>, cells: u16) {
     let history = &model.scene().history;
-    let max = history.last(usize::from(cells)).filter_map(value).fold(0.0, f64::max);
+    let largest = history.last(usize::from(cells)).filter_map(value).reduce(f64::max);
+    let max = largest.unwrap_or(0.0);
     let known = history.len().min(usize::from(cells));
     let first = cells - u16::try_from(known).unwrap_or(cells);
     for (sample, x) in history.last(usize::from(cells)).zip(first..cells) {
         pen.dot(x, 0, bar(value(sample), max), Tone::Good);
     }
-    pen.put(cells + 1, 0, &show(max), Tone::Plain);
+    pen.put(cells + 1, 0, &largest.map_or_else(|| "–".to_owned(), show), Tone::Plain);
 }
