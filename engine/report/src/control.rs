@@ -33,6 +33,12 @@ impl WireError {
     pub fn is_silence(&self) -> bool {
         self.error.kind() == io::ErrorKind::TimedOut
     }
+
+    /// Whether nobody is at the other end any more.
+    fn is_end(&self) -> bool {
+        use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound, UnexpectedEof};
+        matches!(self.error.kind(), BrokenPipe | ConnectionRefused | ConnectionReset | NotFound | UnexpectedEof)
+    }
 }
 
 /// The system's error, in words if nothing came within `limit`.
@@ -146,7 +152,7 @@ impl ControlSocket {
     /// Sends one command with the reason `why`, and waits for its acknowledgement.
     ///
     /// # Errors
-    /// [`CommandError`], one sentence; nothing was changed, unless it was silence.
+    /// [`CommandError`], one sentence; nothing was changed, unless the engine was silent or has ended.
     pub fn execute(&self, command: Command, why: &str) -> Result<Done, CommandError> {
         let about = format!("engine of process {}", self.pid);
         let path = self.path.as_deref().ok_or_else(|| {
@@ -164,6 +170,11 @@ impl ControlSocket {
                     expected,
                     format!("{remedy} {}; {later}", self.pid),
                 );
+            }
+            if error.is_end() {
+                let found = format!("nobody at its control socket ({error})");
+                let remedy = "it ends or has ended, or its run directory was removed: see pinwheel postmortem";
+                return Unusable::new(&about, found, "a reply", format!("{remedy} {}", self.pid));
             }
             let found = format!("its control socket refused the connection ({error})");
             let expected = format!("user {}'s to be open to us", self.uid);
@@ -250,6 +261,29 @@ mod tests {
         let expected = "engine of process 7: found no reply within 10 s, expected one, unless the engine is frozen; see \
                         where with pinwheel dump 7; it may still execute the command once it goes on";
         assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn an_engine_that_ends_before_its_reply_is_not_taken_for_one_that_refuses_the_connection() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("control.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let uid = std::fs::metadata(&path).unwrap().uid();
+        let socket = ControlSocket { pid: 7, uid, path: Some(path.clone()) };
+        let engine = std::thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            let mut line = String::new();
+            BufReader::new(stream).read_line(&mut line).unwrap();
+        });
+        let ended = socket.execute(Command::Pause, "").unwrap_err().to_string();
+        engine.join().unwrap();
+        // The file of a killed engine's socket stays.
+        let killed = socket.execute(Command::Pause, "").unwrap_err().to_string();
+        std::fs::remove_file(&path).unwrap();
+        let gone = socket.execute(Command::Pause, "").unwrap_err().to_string();
+        for said in [ended, killed, gone] {
+            assert!(said.contains("pinwheel postmortem 7") && !said.contains("act as its user"), "{said}");
+        }
     }
 
     #[test]

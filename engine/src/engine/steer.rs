@@ -22,7 +22,7 @@ use crate::decode::prepared::Prepared;
 use crate::fault::EventCode;
 use crate::hot::drill_role::DrillCommand;
 use crate::hot::{Flow, Settings};
-use crate::profile::{self, OnHangup, Profile, Rate, Shadow};
+use crate::profile::{self, OnHangup, Profile, RangeError, Rate, Shadow};
 use crate::stall::AlarmRequest;
 use crate::units::{Nanos, Ticks};
 use pinwheel_edge::spin::Phase;
@@ -71,6 +71,14 @@ pub enum ApplyError {
     /// Other decoders cannot be used.
     #[error(transparent)]
     Decoders(#[from] ChangeRefused),
+    /// The fields that apply live do not fit those of the start.
+    #[error("profile {name} does not fit the fields of this run that only a restart changes: {error}")]
+    Unfit {
+        /// Name of the profile.
+        name: String,
+        /// The field of the profile that would be in force.
+        error: RangeError,
+    },
     /// The duration is out of range.
     #[error("a switch for {found_s} s is not possible: give 1 s to {limit_s} s, or no time for a permanent switch", limit_s = LENT_MAX.as_secs())]
     Lent {
@@ -238,24 +246,21 @@ impl Steering {
         }
         let changes = profile::diff(&before, &next);
         let decoders_before = self.handles.decoders.in_force();
-        let decoder_epoch = match (self.other_decoders(&next), change) {
+        let wanted = self.other_decoders(&next).map(|(wanted, _)| wanted);
+        let now = with_live_fields(wanted.as_ref().unwrap_or(&before), &next);
+        let known = before.validate();
+        // Where no stream may move, the board says that Migrate has no effect.
+        let is_new = |error: &RangeError| !known.contains(error) && error.field != "placement.streams";
+        if let Some(error) = now.validate().into_iter().find(is_new) {
+            return Err(ApplyError::Unfit { name: name.to_owned(), error });
+        }
+        let decoder_epoch = match (wanted, change) {
             (None, _) => None,
-            (Some((wanted, _)), Some(change)) => Some(self.set_decoders(&wanted, change)?),
+            (Some(wanted), Some(change)) => Some(self.set_decoders(&wanted, change)?),
             // They were changed after the requester looked.
             (Some(_), None) => return Err(ChangeRefused::Busy.into()),
         };
         let rate_changes = next.input.rate != before.input.rate;
-        let mut now = (*self.profile).clone();
-        now.summary.clone_from(&next.summary);
-        now.spin = next.spin;
-        now.spin_budgets.clone_from(&next.spin_budgets);
-        now.limits.clone_from(&next.limits);
-        now.on_hangup = next.on_hangup;
-        now.alarms.clone_from(&next.alarms);
-        now.on_alarm.clone_from(&next.on_alarm);
-        now.courtesy.clone_from(&next.courtesy);
-        now.input.rate = next.input.rate;
-        now.placement.overflow = next.placement.overflow;
         let ControlHandles { settings, board, clock, orders, .. } = &self.handles;
         settings.set_limits(&now.limits);
         settings.set_overflow(&now.placement.overflow);
@@ -498,4 +503,20 @@ impl Steering {
         board::set(&block.revert_ticks, self.revert.as_ref().map_or(0, |revert| revert.at.0));
         board::set(&block.drains_on_hangup, u64::from(self.profile.on_hangup == OnHangup::Drain));
     }
+}
+
+/// `profile` with the fields of `next` that apply live, except decoders.
+fn with_live_fields(profile: &Profile, next: &Profile) -> Profile {
+    let mut now = profile.clone();
+    now.summary.clone_from(&next.summary);
+    now.spin = next.spin;
+    now.spin_budgets.clone_from(&next.spin_budgets);
+    now.limits.clone_from(&next.limits);
+    now.on_hangup = next.on_hangup;
+    now.alarms.clone_from(&next.alarms);
+    now.on_alarm.clone_from(&next.on_alarm);
+    now.courtesy.clone_from(&next.courtesy);
+    now.input.rate = next.input.rate;
+    now.placement.overflow = next.placement.overflow;
+    now
 }

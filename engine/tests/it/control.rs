@@ -150,6 +150,33 @@ fn a_switch_from_another_process_is_acknowledged_by_every_thread_and_gives_back_
 }
 
 #[test]
+fn a_switch_that_the_fields_of_the_start_do_not_permit_is_refused_and_changes_nothing() {
+    let alone = alone();
+    let run = run_dir(&alone);
+    let mut started = profile();
+    started.input.rate = Rate::Hz(2_000.0);
+    // Applies at a restart only; the other profile's limits are below it.
+    started.deadlines.answer_us = Some(50_000);
+    let config = Config { run_dir: Some(run), ..config(&started, sampler(), None) };
+    let engine = Engine::start(config).unwrap();
+    until(&engine, "Live", |snapshot| total(snapshot, |counters| counters.answered) > 50);
+    let mut other = profile();
+    (other.limits.launch_deadline_us, other.limits.shot_deadline_us) = (5_000, 20_000);
+    assert_eq!(other.validate(), [], "alone it is sound");
+    let (before, mut client) = (engine.profile(), Client::of(&engine));
+    let text = Some(other.to_ron().unwrap());
+    let said = client.refused(Command::Profile { name: "short".into(), text, for_s: Some(600) });
+    assert!(said.contains("profile short") && said.contains("deadlines.answer_us"), "{said}");
+    assert_eq!(engine.profile(), before);
+    let now = engine.snapshot();
+    assert!(now.engine.profile == "test" && now.control.revert.is_none(), "{:?}", now.control.revert);
+    let Done::InForce { text, .. } = client.done(Command::InForce) else { panic!("a profile") };
+    assert!(Profile::parse(&text, "in force").is_ok());
+    client.done(Command::Stop);
+    end(engine);
+}
+
+#[test]
 fn a_held_feed_takes_nothing_until_it_is_let_go_and_a_rate_is_what_was_asked_for() {
     let alone = alone();
     let engine = start(&alone);

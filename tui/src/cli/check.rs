@@ -18,8 +18,8 @@ use pinwheel_engine::host::check::report::{Report, SkippedCore, take};
 use pinwheel_engine::host::check::sign::HostKey;
 use pinwheel_engine::host::check::{Row, Verdict, probe, refuses_strict};
 use pinwheel_engine::host::claims::{ClaimError, Claims};
-use pinwheel_engine::plan::Plan;
-use pinwheel_engine::profile::{DEFAULT_NAME, Profile};
+use pinwheel_engine::plan::{Plan, PlanError};
+use pinwheel_engine::profile::{DEFAULT_NAME, Profile, Threads};
 use pinwheel_engine::quote::cut;
 use serde::Serialize;
 use std::fmt::Write;
@@ -70,16 +70,23 @@ fn measure(profile: &Profile) -> Result<Vec<Row>, Refusal> {
     let clock = Clock::machine();
     let whole = HostFacts::read()?;
     let directory = board::directory();
-    let (free, used) = whole.clone().without_used_cores(&directory);
-    for note in used {
-        say::people(&format!("pinwheel: check: {note}"));
-    }
-    let plan = Plan::make(profile, &free).map_err(|refused| Refusal::Usage(format!("check: {refused}")))?;
-    let hot = plan.hot_cores();
+    let hot = hot_cores(profile, &whole, &directory).map_err(|refused| Refusal::Usage(format!("check: {refused}")))?;
     let (_claims, skipped) = claim(&whole, &directory, &hot);
     let mut rows = take(&whole, &hot, &skipped, probe::SPAN, &clock);
     rows.extend(cuda::rows());
     Ok(rows)
+}
+
+/// The hot cores of the profile's plan. A plan that lists its threads keeps its cores, as at a start.
+fn hot_cores(profile: &Profile, host: &HostFacts, directory: &Path) -> Result<Vec<u32>, PlanError> {
+    if matches!(profile.threads, Threads::Explicit(_)) {
+        return Ok(Plan::make(profile, host)?.hot_cores());
+    }
+    let (free, used) = host.clone().without_used_cores(directory);
+    for note in used {
+        say::people(&format!("pinwheel: check: {note}"));
+    }
+    Ok(Plan::make(profile, &free)?.hot_cores())
 }
 
 /// Claims the cores to measure; also returns the cores that other processes have claimed.
@@ -184,9 +191,13 @@ fn text(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{CheckArgs, Print, UserPaths, host_key, status, text, verify};
+    use super::{CheckArgs, Print, UserPaths, claim, host_key, hot_cores, status, text, verify};
+    use pinwheel_engine::host::HostFacts;
     use pinwheel_engine::host::check::report::Report;
     use pinwheel_engine::host::check::{Row, Verdict};
+    use pinwheel_engine::host::claims::Claims;
+    use pinwheel_engine::profile::{Profile, ThreadSpec, Threads};
+    use pinwheel_engine::roles::RoleKind;
     use std::path::Path;
 
     fn row(verdict: Verdict) -> Row {
@@ -200,6 +211,26 @@ mod tests {
 
     fn user_paths(home: &Path) -> UserPaths {
         UserPaths { state_home: Some(home.to_owned()), ..UserPaths::default() }
+    }
+
+    #[test]
+    fn listed_threads_keep_their_cores_and_one_that_an_engine_has_claimed_is_skipped() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = HostFacts::read_at(Path::new("/no/such"), &[900, 901]);
+        let spec = |name: &str, roles: &[RoleKind], core| ThreadSpec {
+            name: name.to_owned(),
+            roles: roles.to_vec(),
+            silo: 0,
+            core: Some(core),
+        };
+        let threads = vec![spec("ring", &RoleKind::RING, 900), spec("work", &[RoleKind::Decode], 901)];
+        let (lab, _) = Profile::load("lab", None).unwrap();
+        let profile = Profile { threads: Threads::Explicit(threads), ..lab };
+        let _engine = Claims::take(folder.path(), &[901]).unwrap();
+        let hot = hot_cores(&profile, &host, folder.path());
+        assert_eq!(hot, Ok(vec![900, 901]));
+        let (held, skipped) = claim(&host, folder.path(), &[900, 901]);
+        assert_eq!((held.len(), skipped.len(), skipped[0].0), (1, 1, 901), "{skipped:?}");
     }
 
     #[test]

@@ -7,10 +7,13 @@ use super::places::{self, UserPaths};
 use super::refusal::Refusal;
 use super::say::{self, written};
 use clap::{Args as ClapArgs, Subcommand};
-use pinwheel_engine::host::HostFacts;
+use pinwheel_engine::host::{CoreFacts, HostFacts};
 use pinwheel_engine::plan::{Plan, PlanError};
-use pinwheel_engine::profile::{self, Applies, Change, Finding, Profile, ProfileEntry, ProfileError, THREAD_ROLES_MAX};
+use pinwheel_engine::profile::{
+    self, Applies, Change, Finding, Profile, ProfileEntry, ProfileError, THREAD_ROLES_MAX, Threads,
+};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -113,21 +116,32 @@ fn validate(name: &str, json: bool, dir: Option<&Path>, out: &mut dyn io::Write)
     Ok(written(printed, if errors.is_empty() { 0 } else { status }))
 }
 
-/// Finds a plan with more roles on a thread than fit. Missing cores are no error of the profile,
-/// which may be meant for another machine.
+/// Why no machine, or not this one with all its cores, can run the plan. Missing cores are no error of the
+/// profile, which may be meant for another machine.
 fn unplannable(profile: &Profile, file: &str) -> Option<Finding> {
-    let host = HostFacts::read().ok()?;
-    match Plan::make(profile, &host) {
-        Err(PlanError::TooManyRoles { thread, found, silos, cores, remedy }) => Some(Finding {
-            file: file.to_owned(),
-            line: 0,
-            column: 0,
-            found: format!("{found} roles on thread {thread} ({silos} silo(s) on {cores} hot core(s) of this machine)"),
-            expected: format!("at most {THREAD_ROLES_MAX} on one thread"),
-            remedy,
-        }),
-        Ok(_) | Err(_) => None,
+    let mut host = HostFacts::read().ok()?;
+    if let Threads::Explicit(specs) = &profile.threads {
+        let core = |core: u32| CoreFacts { core, node: 0, siblings: Vec::new() };
+        let listed: BTreeSet<u32> = specs.iter().filter_map(|spec| spec.core).collect();
+        host.cores = listed.into_iter().map(core).collect();
     }
+    let (found, expected, remedy) = match Plan::make(profile, &host).err()? {
+        PlanError::TooManyRoles { thread, found, silos, cores, remedy } => (
+            format!("{found} roles on thread {thread} ({silos} silo(s) on {cores} hot core(s) of this machine)"),
+            format!("at most {THREAD_ROLES_MAX} on one thread"),
+            remedy,
+        ),
+        error => parts(&error.to_string()),
+    };
+    Some(Finding { file: file.to_owned(), line: 0, column: 0, found, expected, remedy })
+}
+
+/// The parts of `found .., expected ..; remedy`.
+fn parts(sentence: &str) -> (String, String, String) {
+    let found = sentence.strip_prefix("found ").unwrap_or(sentence);
+    let (found, rest) = found.split_once(", expected ").unwrap_or((found, "a plan that is possible"));
+    let (expected, remedy) = rest.rsplit_once("; ").unwrap_or((rest, "change the listed threads"));
+    (found.to_owned(), expected.to_owned(), remedy.to_owned())
 }
 
 fn list_text(entries: &[ProfileEntry]) -> String {
@@ -198,6 +212,29 @@ mod tests {
             assert!(!found["errors"][0][key].is_null(), "{key} in {text}");
         }
         assert_eq!(said(&validate("lab"), true, None), (0, "{\"ok\":true,\"errors\":[]}\n".to_owned()));
+    }
+
+    #[test]
+    fn listed_threads_that_no_machine_can_run_are_no_sound_profile() {
+        let dir = tempfile::tempdir().unwrap();
+        let listed = |threads: &str| {
+            fs::write(dir.path().join("mine.ron"), format!("(spin: Prod, threads: Explicit([{threads}]))")).unwrap();
+            let validate = ProfilesAction::Validate { profile: "mine".to_owned() };
+            let (status, text) = said(&validate, true, Some(dir.path()));
+            let found: serde_json::Value = serde_json::from_str(&text).unwrap();
+            (status, found["errors"][0].clone())
+        };
+        let ring = "silo: 0, roles: [Feed, Dispatch, Device, Poll, Graph, Harvest]";
+        // Cores that this machine does not have are no error.
+        let work = r#"(name: "work", silo: 0, roles: [Decode], core: Some(1001))"#;
+        let (status, error) = listed(&format!(r#"(name: "ring", {ring}, core: Some(1000)), {work}"#));
+        assert_eq!((status, error), (0, serde_json::Value::Null));
+        let (status, error) = listed(&format!(r#"(name: "ring", {ring}, core: Some(1001)), {work}"#));
+        assert_eq!((status, error["found"].as_str()), (1, Some("ring and work both on core 1001 under spin Prod")));
+        assert_eq!(error["remedy"].as_str(), Some("move one or spin with Lab"));
+        let (status, error) = listed(work);
+        assert_eq!((status, error["found"].as_str()), (1, Some("no thread with role feed in silo 0")));
+        assert_eq!(error["expected"].as_str(), Some("one"));
     }
 
     #[test]

@@ -117,6 +117,11 @@ pub(super) fn from_ron(file: &str, text: &str, error: &SpannedError) -> Finding 
         Some(path) if matches!(error.code, Ron::Message(_)) => locate::position_of(&fields, path),
         _ => position,
     };
+    let position = match error.code {
+        // RON has read the sign already.
+        Ron::IntegerOutOfBounds | Ron::InvalidIntegerDigit { .. } => before_sign(text, position),
+        _ => position,
+    };
     let token = token_at(text, position);
     let removed = match error.code {
         Ron::NoSuchStructField { .. } => locate::named_at(&fields, position).and_then(removed),
@@ -159,6 +164,14 @@ fn within(text: &str, line: usize, column: usize) -> TextPosition {
     let width = text.lines().nth(line - 1).map_or(0, |line| line.chars().count());
     let column = column.clamp(1, width + 1);
     TextPosition { line: u32::try_from(line).unwrap_or(u32::MAX), column: u32::try_from(column).unwrap_or(u32::MAX) }
+}
+
+/// The position of the sign before `position`; `position` itself if there is none.
+fn before_sign(text: &str, position: TextPosition) -> TextPosition {
+    let line = text.lines().nth(position.line as usize - 1).unwrap_or_default();
+    let before = position.column.checked_sub(2).and_then(|at| line.chars().nth(at as usize));
+    let signs = u32::from(matches!(before, Some('-' | '+')));
+    TextPosition { column: position.column - signs, ..position }
 }
 
 /// The word, string or sign at a position, at most 40 characters of it.
@@ -215,6 +228,7 @@ fn say(code: &Ron, token: &str) -> Said {
         Ron::ExpectedDifferentLength { expected, found } => {
             said(&format!("{found} elements"), expected, "change the number of elements")
         }
+        Ron::IntegerOutOfBounds if !token.starts_with("`-") => said(token, "a smaller number", "lower it"),
         Ron::ExpectedInteger | Ron::IntegerOutOfBounds | Ron::InvalidIntegerDigit { .. } => {
             said(token, "a whole number, 0 or more", "write it without sign, point or quotes")
         }

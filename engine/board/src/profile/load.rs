@@ -255,8 +255,8 @@ fn names_in(dir: &Path) -> Vec<String> {
     let paths = entries.take(ENTRIES_MAX).filter_map(Result::ok).map(|entry| entry.path());
     let profiles = paths.filter(|path| path.extension().is_some_and(|end| end == "ron"));
     let mut names: Vec<String> = profiles.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
-    // The file of the console's keys is in the same directory and is not a profile.
-    names.retain(|name| name != "keys");
+    // The files of the console's keys and colours are in the same directory and are not profiles.
+    names.retain(|name| !["keys", "theme"].contains(&name.as_str()));
     names.sort_unstable();
     names
 }

@@ -171,6 +171,19 @@ fn a_wrong_type_is_refused_with_field_and_place() {
 }
 
 #[test]
+fn a_number_that_its_field_cannot_hold_is_shown_whole_with_a_remedy_that_helps() {
+    let column = position_of("workers: 8").1 + 9;
+    let negative = &findings_with("workers: 8", "workers: -1")[0];
+    assert_eq!((negative.found.as_str(), negative.column), ("`-1` in workers", column));
+    assert!(negative.remedy.contains("without sign"), "{negative}");
+    for (piece, found) in [("workers: 8", "workers: 99999999999"), ("abstain_below: None", "abstain_below: Some(300)")]
+    {
+        let large = &findings_with(piece, found)[0];
+        assert_eq!((large.expected.as_str(), large.remedy.as_str()), ("a smaller number", "lower it"), "{large}");
+    }
+}
+
+#[test]
 fn an_unknown_variant_names_the_known_ones() {
     let found = findings_with("spin: Lab", "spin: Lob");
     assert_eq!(found[0].expected, "one of Prod, Lab, Shared");
@@ -488,6 +501,16 @@ fn a_file_of_the_directory_replaces_the_embedded_one() {
     assert_eq!(valid, [true, true, true, true, false, true]);
     assert_eq!(entries[0].path, None);
     assert_eq!(entries[1].path, Some(dir.path().join("lab.ron")));
+}
+
+#[test]
+fn files_of_keys_and_colours_beside_profiles_are_no_profiles() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["keys", "theme", "mine"] {
+        std::fs::write(dir.path().join(format!("{name}.ron")), "()").unwrap();
+    }
+    let names: Vec<String> = list(Some(dir.path())).into_iter().map(|entry| entry.name).collect();
+    assert_eq!(names, ["prod", "lab", "shared", "drill", "mine"]);
 }
 
 #[test]

@@ -88,7 +88,11 @@ impl Observations {
         let cpu = |core: u32, name: &str| word(root, &format!("sys/devices/system/cpu/cpu{core}/{name}"));
         let number = |path: &str| word(root, path)?.parse::<u64>().ok();
         let signed = |path: &str| word(root, path)?.parse::<i64>().ok();
-        let cores = |name: &str| parse_cpu_list(&read_text(&root.join("sys/devices/system/cpu").join(name))?);
+        let cores = |name: &str| match read_text(&root.join("sys/devices/system/cpu").join(name))?.trim() {
+            // The kernel has made no such list.
+            "(null)" => Some(Vec::new()),
+            list => parse_cpu_list(list),
+        };
         Observations {
             machine: machine_words(host),
             governors: hot.iter().map(|&core| (core, cpu(core, "cpufreq/scaling_governor"))).collect(),

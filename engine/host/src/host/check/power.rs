@@ -1,6 +1,10 @@
 //! Rows on isolation and power: the kernel's command line, governors, idle states.
 //!
 //! Pure; bounded by the hot cores.
+//!
+//! # Why the kernel's lists precede its command line
+//! The kernel may not do what its command line asks for: with flags and without `domain`, `isolcpus`
+//! leaves the cores to the scheduler, and `nohz_full` is refused for want of a reliable clock.
 
 use super::{IdleState, Observations, Row, Rule, Verdict, ranges};
 use crate::host::{CORES_MAX, parse_cpu_list};
@@ -56,8 +60,7 @@ fn isolated(seen: &Observations) -> Row {
     if seen.command_line.is_none() && seen.isolated.is_none() {
         return rule.hidden();
     }
-    let mut set = cores_of(seen, "isolcpus");
-    set.extend(seen.isolated.iter().flatten());
+    let set = seen.isolated.clone().unwrap_or_else(|| cores_of(seen, "isolcpus"));
     covers(rule, seen, &set, Verdict::Fail)
 }
 
@@ -72,8 +75,7 @@ fn tickless(seen: &Observations) -> Row {
     if seen.command_line.is_none() && seen.tickless.is_none() {
         return rule.hidden();
     }
-    let mut set = cores_of(seen, "nohz_full");
-    set.extend(seen.tickless.iter().flatten());
+    let set = seen.tickless.clone().unwrap_or_else(|| cores_of(seen, "nohz_full"));
     covers(rule, seen, &set, Verdict::Fail)
 }
 

@@ -119,6 +119,22 @@ fn a_container_is_checked_by_quota_and_cpuset_and_hidden_rows_are_not_visible() 
     assert_eq!((row(&rows, "cpuset").verdict, row(&rows, "cpuset").found.as_str()), (Fail, "core 2 not allowed"));
 }
 
+#[test]
+fn cores_that_the_kernel_shows_count_and_not_those_that_its_command_line_asks_for() {
+    let dir = machine("server64");
+    let host = HostFacts::read_recorded(dir.path()).unwrap();
+    let verdict = |id: &str| row(&judge(&Observations::read(dir.path(), &host, &[33])), id).verdict;
+    // With flags and without domain among them, the scheduler still uses the cores.
+    write(dir.path(), "proc/cmdline", "isolcpus=managed_irq,32-63 nohz_full=32-63");
+    write(dir.path(), "sys/devices/system/cpu/isolated", "\n");
+    // Refused, for want of a reliable clock for example.
+    write(dir.path(), "sys/devices/system/cpu/nohz_full", "(null)\n");
+    assert_eq!((verdict("isolcpus"), verdict("nohz_full")), (Fail, Fail));
+    std::fs::remove_file(dir.path().join("sys/devices/system/cpu/isolated")).unwrap();
+    std::fs::remove_file(dir.path().join("sys/devices/system/cpu/nohz_full")).unwrap();
+    assert_eq!((verdict("isolcpus"), verdict("nohz_full")), (Pass, Pass), "where only the command line is visible");
+}
+
 /// One file of the server changed, and the row that must see it.
 #[test]
 fn each_row_follows_its_file() {
