@@ -33,6 +33,12 @@ pub enum ResultsError {
     /// A row cannot be read.
     #[error(transparent)]
     Row(#[from] RowError),
+    /// Its columns are others than those of the rows that would be appended.
+    #[error(
+        "found columns {0}, expected {expected}; sum its rows into a new file: pinwheel collect merge FILE -o NEW",
+        expected = HEADER.replace(' ', "")
+    )]
+    Columns(String),
     /// Two files have the same content.
     #[error("found the same rows as in {0}, expected each file once; leave one of them out")]
     Twice(String),
@@ -68,7 +74,7 @@ impl Results {
         let totals = match whole {
             0 if HEADER.as_bytes().starts_with(&text) => BTreeMap::new(),
             0 => return Err(RowError::NoColumn("shots").into()),
-            _ => sum(rows::parse(&text[..whole])?),
+            _ => sum(rows_of_ours(&text[..whole])?),
         };
         let cut_bytes = (text.len() - whole) as u64;
         let mut results = Results { file, bytes: whole as u64, totals, cut_bytes };
@@ -117,6 +123,15 @@ fn read(file: &mut File) -> Result<Vec<u8>, ResultsError> {
     if text.len() as u64 > BYTES_MAX { Err(ResultsError::TooLarge(text.len() as u64)) } else { Ok(text) }
 }
 
+/// The rows of a file whose columns are in our order.
+fn rows_of_ours(text: &[u8]) -> Result<Vec<Row>, ResultsError> {
+    let rows = rows::parse(text)?;
+    let first = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let first = String::from_utf8_lossy(first);
+    let names = |header: &str| header.split(',').map(|name| name.trim().to_owned()).collect::<Vec<_>>();
+    if names(&first) == names(HEADER) { Ok(rows) } else { Err(ResultsError::Columns(first.trim().to_owned())) }
+}
+
 fn add(totals: &mut BTreeMap<String, Row>, row: Row) {
     match totals.get_mut(&row.strong_id) {
         Some(sum) => sum.add(&row),
@@ -144,10 +159,12 @@ pub fn merged(paths: &[impl AsRef<Path>]) -> Result<Vec<Row>, (String, ResultsEr
         let mut text = read(&mut file).map_err(refused)?;
         // A collection may be writing its last line.
         text.truncate(text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1));
-        if let Some((known, _)) = texts.iter().find(|(_, known)| *known == text) {
+        let rows = rows::parse(&text).map_err(|error| refused(error.into()))?;
+        // Files without rows are alike, and add nothing.
+        if let Some((known, _)) = texts.iter().find(|(_, known)| !rows.is_empty() && *known == text) {
             return Err(refused(ResultsError::Twice(known.clone())));
         }
-        for row in rows::parse(&text).map_err(|error| refused(error.into()))? {
+        for row in rows {
             if !totals.contains_key(&row.strong_id) {
                 order.push(row.strong_id.clone());
             }
@@ -221,5 +238,35 @@ mod tests {
         assert_eq!(sums, [("x", 9), ("y", 2), ("z", 4)]);
         fs::copy(&paths[0], &paths[2]).unwrap();
         assert!(matches!(merged(&paths), Err((_, ResultsError::Twice(_)))));
+    }
+
+    /// Of a file's shots one shard has all, and the files of the others have no row.
+    #[test]
+    fn several_files_without_rows_are_merged_with_the_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = ["a.csv", "b.csv", "c.csv"].map(|name| dir.path().join(name));
+        Results::open(&paths[0]).unwrap().append(&[row("x", 1)]).unwrap();
+        paths[1..].iter().for_each(|path| drop(Results::open(path).unwrap()));
+        let sums = merged(&paths).unwrap_or_else(|(name, error)| panic!("{name}: {error}"));
+        assert_eq!(sums, [row("x", 1)]);
+    }
+
+    /// Rows are appended in our order of columns.
+    #[test]
+    fn a_file_with_other_columns_is_merged_but_takes_no_rows() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("results.csv");
+        for (header, line) in [
+            // Of an older sinter, and as another program may write it.
+            ("shots,errors,discards,seconds,decoder,strong_id,json_metadata", "10,1,0,0.0,matching,a,7"),
+            ("strong_id,decoder,shots,errors,discards,seconds,json_metadata,custom_counts", "a,matching,10,1,0,0.0,7,"),
+        ] {
+            let text = format!("{header}\n{line}\n");
+            fs::write(&path, &text).unwrap();
+            assert_eq!(merged(&[&path]).unwrap(), [Row { metadata: "7".to_owned(), ..row("a", 10) }]);
+            let said = Results::open(&path).map(|_| ()).unwrap_err().to_string();
+            assert!(said.contains("found columns") && said.contains("merge"), "{said}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
     }
 }

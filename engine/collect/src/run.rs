@@ -171,16 +171,18 @@ impl State {
     fn of(task: &Task, at: usize, options: &Options, results: &Results) -> State {
         let counted = results.of(&task.strong_id).cloned().unwrap_or_default();
         let Options { limits, shard, .. } = *options;
-        let shots = match &task.shots {
-            // A file's shots are not split: one shard has them all.
+        let (shots, errors) = match &task.shots {
+            // A file's shots are not split: one shard has them all, and both limits with them.
             Some(files) => {
                 let is_here = at as u64 % u64::from(shard.count) == u64::from(shard.index);
                 let all = if is_here { files.shots.len() as u64 } else { 0 };
-                Some(limits.shots.map_or(all, |limit| limit.min(all)))
+                (Some(limits.shots.map_or(all, |limit| limit.min(all))), limits.errors)
             }
-            None => limits.shots.map(|limit| shard.part(limit)),
+            None => {
+                let errors = limits.errors.map(|limit| limit.div_ceil(u64::from(shard.count)));
+                (limits.shots.map(|limit| shard.part(limit)), errors)
+            }
         };
-        let errors = limits.errors.map(|limit| limit.div_ceil(u64::from(shard.count)));
         State {
             shots: counted.shots,
             errors: counted.errors,
@@ -608,7 +610,9 @@ mod tests {
             ShotSet::read(writer.finish().unwrap().as_slice(), Format::B8, layout).unwrap()
         };
         let mut sampler = Sampler::new(&model, 3);
-        let draws = (0..5_000).map(|_| {
+        // More than a block.
+        let count = task("surface_d3", Decoder::Matching).block_shots() + 5_000;
+        let draws = (0..count).map(|_| {
             let (mut shot, mut truth) = (vec![0; model.detector_words()], vec![0; model.observable_words()]);
             sampler.draw(&mut shot, &mut truth);
             (shot, truth)
@@ -628,8 +632,13 @@ mod tests {
             collected(path, &tasks, &options);
         }
         let [(shots, errors)] = sums(&paths[0])[..] else { panic!() };
-        assert!(shots == 5_000 && (10..500).contains(&errors), "{errors}");
+        assert!(shots == count && (count / 500..count / 10).contains(&errors), "{errors}");
         assert!(sums(&paths[1]).is_empty());
+        // A limit of errors is the whole one, too: no other shard adds to them.
+        let limits = Limits { errors: Some(errors), ..Limits::default() };
+        let path = dir.path().join("limited.csv");
+        collected(&path, &tasks, &Options { limits, shard: Shard { index: 0, count: 4 }, ..options(0, 2) });
+        assert_eq!(sums(&path), [(shots, errors)]);
     }
 
     #[test]

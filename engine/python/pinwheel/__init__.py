@@ -109,10 +109,9 @@ class Matching:
         errors of the model explain.
         """
         one = np.asarray(syndrome)
-        if one.ndim != 1:
-            raise ValueError(
-                f"found a syndrome of shape {one.shape}, expected ({self.num_detectors},); decode_batch takes many shots"
-            )
+        if one.shape != (self.num_detectors,):
+            remedy = "" if one.ndim == 1 else "; decode_batch takes many shots"
+            raise ValueError(f"found a syndrome of shape {one.shape}, expected ({self.num_detectors},){remedy}")
         answers = self._core.decode(packed_shots(one[np.newaxis], False, self.num_detectors).tobytes(), 1)
         observables = self.num_observables
         packed = np.ndarray(-(-observables // 8), np.uint8, answers.predictions())

@@ -49,7 +49,8 @@ class Run:
     def board(self, at_s: float | None = None) -> dict[str, Any]:
         """The board at a moment, as `pinwheel replay --at --json` prints it.
 
-        at_s: seconds after the engine's start; the nearest recorded moment counts. None: the last one.
+        at_s: seconds after the engine's start; the last recorded moment until then counts, or the first one. None: the
+            last one.
 
         Raises ValueError if the run has no recording.
         """

@@ -195,6 +195,7 @@ impl Engine {
     /// Waits until `count` answers of submitted shots have come, or those of all; at most `timeout_s`.
     fn answers(&self, py: Python<'_>, count: Option<usize>, timeout_s: f64) -> PyResult<Received> {
         self.check_process()?;
+        self.connected(py)?;
         let (end, count) = (deadline(timeout_s), count.unwrap_or(usize::MAX));
         let is_over = || end.is_some_and(|end| traffic::now() >= end);
         let mut kept = 0;
@@ -411,7 +412,11 @@ impl Engine {
             }
         };
         let refused = |error: io::Error| {
-            let (found, remedy) = (format!("{error} at {place}"), "a region has one client at a time");
+            let remedy = match &place {
+                LivePlace::Shm { .. } => "a region has one client at a time",
+                _ => "see whether the engine runs and its socket is there (ss -lxu)",
+            };
+            let found = format!("{error} at {place}");
             PyConnectionError::new_err(Unusable::new(&about, found, "its live source", remedy).to_string())
         };
         let claim = RegionClaim::of(&place).map_err(refused)?;

@@ -66,7 +66,7 @@ def test_an_engine_that_was_killed_is_an_exception_with_a_sentence(other):
     engine = pinwheel.attach()
     process.send_signal(signal.SIGKILL)
     process.wait(10)
-    with pytest.raises(ConnectionError, match="control socket refused the connection"):
+    with pytest.raises(ConnectionError, match="control socket"):
         engine.status()
     with pytest.raises(ConnectionError, match=f"process {process.pid} ended; see pinwheel postmortem"):
         pinwheel.attach(process.pid)
@@ -102,6 +102,28 @@ def test_shots_go_to_an_engine_of_the_program(place):
         assert engine.board()["answered"] == 4050
         engine.drain()
         assert process.wait(30) == 0, process.stderr.read()
+    finally:
+        process.kill()
+
+
+@pytest.mark.skipif(not BINARY, reason="the program is not built: PINWHEEL_BINARY names none")
+def test_answers_before_the_first_shot_are_none_and_the_engine_has_not_ended():
+    process, engine = started("--input", "shm:asked")
+    try:
+        assert engine.answers(timeout=0).shape == (0,)
+    finally:
+        process.kill()
+
+
+@pytest.mark.skipif(not BINARY, reason="the program is not built: PINWHEEL_BINARY names none")
+def test_a_socket_that_is_gone_is_not_taken_for_a_region():
+    path = os.path.join(os.environ["XDG_STATE_HOME"], "gone")
+    process, engine = started("--input", f"unix:{path}")
+    try:
+        os.unlink(path)
+        sentence = f"at unix:{path}, expected its live source; see whether .* socket is there"
+        with pytest.raises(ConnectionError, match=sentence):
+            engine.decode(np.zeros((1, 24), bool))
     finally:
         process.kill()
 

@@ -2,6 +2,7 @@
 
 use crate::live::{data, drained, model, start, wait};
 use crate::rig::{Alone, alone, profile, shots};
+use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::code::Model;
 use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::engine::LivePlace;
@@ -104,6 +105,18 @@ fn the_page_has_the_engines_offsets() {
     let j = [header::ENCODING, header::STREAMS, header::OBSERVABLES, header::SOFT_BYTES, engine::EPOCH];
     let k = [engine::HEARTBEAT, engine::STATE, engine::GRANTED, client::SESSION, client::PID, client::HEARTBEAT];
     assert_eq!(rows, [&h[..], &i, &j, &k].concat());
+}
+
+/// The engine's own error codes lie in the range that the page names.
+#[test]
+fn the_page_has_the_range_of_the_engines_codes() {
+    let page = std::fs::read_to_string(folder().join("README.md")).unwrap();
+    let range = page.lines().find(|line| line.contains("the engine's own")).unwrap();
+    let (first, last) = range.strip_prefix("| ").and_then(|line| line.split(' ').next()?.split_once('–')).unwrap();
+    let (first, last): (u16, u16) = (first.parse().unwrap(), last.parse().unwrap());
+    let codes = (0..=u16::MAX).filter(|code| ErrorCode::from_number(*code).is_some());
+    let outside: Vec<u16> = codes.filter(|code| !(first..=last).contains(code)).collect();
+    assert!(outside.is_empty(), "{outside:?} are outside {first}–{last}");
 }
 
 const GOLDEN: &str = "surf_z_d3_r3_p0.005";

@@ -368,6 +368,12 @@ fn gpu_check_holds_on_a_sound_driver_and_fails_on_another() {
     let failed: Vec<_> = found["steps"].as_array().unwrap().iter().filter(|step| step["ok"] == false).collect();
     assert_eq!(failed.len(), 1, "one step meets it, the others have contexts of their own: {failed:?}");
     assert!(failed[0]["detail"].as_str().unwrap().contains("classified as Lost"), "{failed:?}");
+    // A device so slow that a step ends at its time, with launches under way: each of them completes. Some 2,500
+    // launches come before that step; these are more than it can have in its 5 s, 16 at once.
+    let slow = [("FAKE_RULES", "cuGraphLaunch:100:2600:820:delay")];
+    let found = on_driver(&world, "gpu-check --quick --json", &slow).json();
+    let launches = found["steps"].as_array().unwrap().iter().find(|step| step["name"] == "launches").unwrap();
+    assert!(launches["ok"] == true && found["launch_ns"]["count"].as_u64() > Some(0), "{launches}");
     let none = on_driver(&world, "gpu-check", &[("FAKE_DEVICES", "0")]).exits(2);
     assert!(none.err.contains("the CUDA driver finds no device") && none.out.is_empty(), "{}", none.err);
 }

@@ -50,6 +50,8 @@ impl RegionClient {
 
 impl Client for RegionClient {
     fn welcome(&mut self) -> io::Result<Option<Welcome>> {
+        // What an engine that was killed has left may have been opened: the next engine makes its own.
+        self.open.take_if(|open| !open.is_granted && open.region.is_removed());
         if self.open.is_none() {
             let Some((region, shape)) = Region::open(&self.directory, &self.name)? else { return Ok(None) };
             // Relaxed: these words stand alone; U3 has granted the ring to this client.
@@ -159,5 +161,34 @@ fn received(status: u32, answer: &[u64]) -> Received {
         status: status as u16,
         latency_ns: answer[2],
         observables,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Client, RegionClient};
+    use crate::feed::packet::Encoding;
+    use crate::feed::shm::layout::{Shape, engine};
+    use crate::feed::shm::region::{Region, path_of};
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn a_client_of_what_a_killed_engine_left_goes_on_to_the_next_engines_region() {
+        let folder = tempfile::tempdir().unwrap();
+        let shape = Shape { slots: 8, bits: 120, encoding: Encoding::Bits, streams: 4, observables: 1, soft_bytes: 0 };
+        let path = path_of(folder.path(), "a");
+        let killed = Region::create(folder.path(), "a", None, &shape, 7).unwrap();
+        let left = std::fs::read(&path).unwrap();
+        drop(killed);
+        std::fs::write(&path, left).unwrap();
+        let mut client = RegionClient::new(folder.path(), "a", 5);
+        let mut epoch = || {
+            assert_eq!(client.welcome().unwrap(), None, "no engine grants the ring here");
+            client.region().unwrap().0.word(engine::EPOCH).load(Ordering::Relaxed)
+        };
+        assert_eq!(epoch(), 7);
+        let _next = Region::create(folder.path(), "a", None, &shape, 8).unwrap();
+        assert_eq!(epoch(), 8);
     }
 }

@@ -26,7 +26,7 @@ pub struct Region {
     base: NonNull<u8>,
     bytes: usize,
     /// Holds the engine's or the client's lock.
-    _file: OwnedFd,
+    file: OwnedFd,
     /// File to remove at the end, if this mapping owns it.
     path: Option<PathBuf>,
 }
@@ -78,7 +78,7 @@ impl Region {
                 return Err(said(error));
             }
         };
-        let region = Region { base, bytes: shape.bytes(), _file: file, path: Some(path) };
+        let region = Region { base, bytes: shape.bytes(), file, path: Some(path) };
         for (at, value) in shape.words() {
             region.word(at).store(value, Ordering::Relaxed);
         }
@@ -106,7 +106,7 @@ impl Region {
         if fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(io::Error::new(io::ErrorKind::AddrInUse, "the region is in use by another client"));
         }
-        let region = Region { base: map(&file, bytes)?, bytes, _file: file, path: None };
+        let region = Region { base: map(&file, bytes)?, bytes, file, path: None };
         if region.word(header::MAGIC).load(Ordering::Relaxed) != MAGIC {
             return Ok(None);
         }
@@ -122,6 +122,12 @@ impl Region {
             Some(shape) => Ok(Some((region, shape))),
             None => Err(unusable("the region's header contradicts itself".to_owned())),
         }
+    }
+
+    /// Whether the file is gone: its engine has ended, or was killed and another one took its place.
+    #[must_use]
+    pub fn is_removed(&self) -> bool {
+        fs::fstat(&self.file).is_ok_and(|file| file.st_nlink == 0)
     }
 
     /// The shape that the header describes, if it is sound and consistent.
@@ -319,6 +325,7 @@ mod tests {
         assert_eq!(Region::open(folder.path(), "a").unwrap().unwrap().1, SHAPE);
         let again = Region::create(folder.path(), "a", None, &SHAPE, 8).unwrap_err().to_string();
         assert!(again.contains("another engine"), "{again}");
+        assert!(!region.is_removed());
         assert!(is_free(folder.path(), "a").is_err() && is_free(folder.path(), "b").is_ok());
         drop(region);
         assert!(!path.exists());

@@ -67,14 +67,15 @@ fn open_unix(path: &Path) -> io::Result<OwnedFd> {
         Ok(found) if !found.file_type().is_socket() => {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the file is no socket"));
         }
-        Ok(_) => {
+        Ok(_) => match UnixDatagram::unbound()?.connect(path) {
             // A killed engine leaves a socket without a listener.
-            let probe = UnixDatagram::unbound()?;
-            if probe.connect(path).is_ok() {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path)?,
+            Err(error) if error.raw_os_error() != Some(libc::EPROTOTYPE) => return Err(error),
+            // A socket of another type refuses ours by its type only while its listener lives.
+            Ok(()) | Err(_) => {
                 return Err(io::Error::new(io::ErrorKind::AddrInUse, "another process listens at the socket"));
             }
-            std::fs::remove_file(path)?;
-        }
+        },
         Err(_) => {}
     }
     let mut beside = path.as_os_str().to_owned();
@@ -98,7 +99,7 @@ mod tests {
     use super::listen;
     use crate::feed::address::{Network, SourceAddress};
     use std::os::unix::fs::PermissionsExt;
-    use std::os::unix::net::UnixDatagram;
+    use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 
     #[test]
     fn remote_senders_need_a_list_and_a_port_in_use_is_an_error() {
@@ -111,6 +112,19 @@ mod tests {
         let first = open("127.0.0.1:0", &[]).unwrap();
         let taken = open(first.name.strip_prefix("udp:").unwrap(), &[]).unwrap_err();
         assert!(taken.contains("free port") && taken.contains("ss -ulp"), "{taken}");
+    }
+
+    /// Of another type than ours, so that it cannot be connected to.
+    #[test]
+    fn the_stream_socket_of_a_running_program_is_left_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("in");
+        let other = UnixListener::bind(&path).unwrap();
+        let open = || listen(&SourceAddress::Unix(path.clone())).map(drop).map_err(|error| error.to_string());
+        assert!(open().unwrap_err().contains("another process listens"));
+        assert!(UnixStream::connect(&path).is_ok(), "its clients still reach it");
+        drop(other);
+        assert_eq!(open(), Ok(()));
     }
 
     #[test]
