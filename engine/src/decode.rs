@@ -153,8 +153,8 @@ enum Ready {
     Stream(Arc<StreamedModel>),
     Blocks(Arc<BlockedModel>),
     Plugin(Arc<PluginModel>),
-    /// With the words of a syndrome.
-    Guess(Local, usize),
+    /// With the words of a syndrome, and what errors likelier than not flip in every shot.
+    Guess(Local, usize, Arc<[u64]>),
     #[cfg(test)]
     Made(MakesMatcher),
 }
@@ -269,7 +269,8 @@ impl MatcherModel {
     ///
     /// If `model` is not a matching problem; see [`GraphError`].
     pub fn guess(model: &Model) -> Result<Self, GraphError> {
-        Ok(Self(Ready::Guess(Local::new(model)?, model.detector_words())))
+        let graph = Graph::new(model)?;
+        Ok(Self(Ready::Guess(Local::of(&graph), graph.detector_words, graph.always_observables.into())))
     }
 
     /// Whole shots by the matchers that `make` makes.
@@ -355,7 +356,9 @@ impl MatcherModel {
             Ready::Plugin(model) => Box::new(model.matcher()),
             #[cfg(test)]
             Ready::Made(make) => make(),
-            Ready::Guess(local, words) => Box::new(GuessMatcher { local: local.clone(), ignored: vec![0; *words] }),
+            Ready::Guess(local, words, always) => {
+                Box::new(GuessMatcher { local: local.clone(), ignored: vec![0; *words], always: Arc::clone(always) })
+            }
         }
     }
 
@@ -455,11 +458,14 @@ struct GuessMatcher {
     local: Local,
     /// The detection events that it does not explain.
     ignored: Vec<u64>,
+    /// What errors likelier than not flip in every shot.
+    always: Arc<[u64]>,
 }
 
 impl Matcher for GuessMatcher {
     fn decode(&mut self, syndrome: &[u64], observables: &mut [u64]) -> Result<Decoded, DecodeError> {
         self.local.predecode(syndrome, &mut self.ignored, observables);
+        observables.iter_mut().zip(&*self.always).for_each(|(word, by)| *word ^= by);
         Ok(Decoded { weight: None, gap: None })
     }
 

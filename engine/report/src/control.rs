@@ -35,7 +35,8 @@ impl WireError {
     }
 
     /// Whether nobody is at the other end any more.
-    fn is_end(&self) -> bool {
+    #[must_use]
+    pub fn is_end(&self) -> bool {
         use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound, UnexpectedEof};
         matches!(self.error.kind(), BrokenPipe | ConnectionRefused | ConnectionReset | NotFound | UnexpectedEof)
     }

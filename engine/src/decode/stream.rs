@@ -156,8 +156,10 @@ impl StreamedModel {
     #[must_use]
     pub fn carries(&self, jobs: u32, streams: u32) -> Carries {
         let last = self.parts() - 1;
+        let mut words_so_far = 0;
         let words = |part| {
-            if part == last { self.bits.detector_words() } else { self.bits.words_of(0..self.rounds_of(part).end) }
+            words_so_far = self.bits.words_of(self.rounds_of(part)).max(words_so_far);
+            if part == last { self.bits.detector_words() } else { words_so_far }
         };
         let needed: Vec<u32> = (0..=last).map(words).collect();
         Carries::of_streams(jobs, streams, &self.matching, &needed)

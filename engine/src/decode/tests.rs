@@ -66,6 +66,14 @@ fn logical_errors(set: &golden::Golden, mut matcher: Box<dyn Matcher>) -> [usize
 }
 
 #[test]
+fn the_predecoder_alone_answers_what_errors_likelier_than_not_flip() {
+    let model = Model::parse(b"error(0.9) D0 L0\nerror(0.1) D1 L1\nerror(0.9) D2 L2\n").unwrap();
+    let (mut alone, mut found) = (MatcherModel::guess(&model).unwrap().matcher(), [0]);
+    alone.decode(&[0b101], &mut found).unwrap();
+    assert_eq!(found, [0b101]);
+}
+
+#[test]
 fn union_find_errs_little_more_often_than_matching() {
     let set = golden::committed("surf_z_d5_r5_p0.005");
     let whole = MatcherModel::union_find(&set.model).unwrap();

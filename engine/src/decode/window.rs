@@ -160,20 +160,17 @@ struct Arrival {
 }
 
 fn arrivals(plan: &WindowPlan, rounds: &Rounds, detector_words: usize) -> Vec<Arrival> {
-    let last_word = |rounds_end: u32| {
-        let members = (0..rounds_end).flat_map(|round| rounds.members(round).last());
-        members.map(|detector| detector / 64 + 1).max().unwrap_or(0)
-    };
-    let mut seen = 0;
+    let (mut seen, mut words) = (0, 0);
     (0..plan.count())
         .map(|index| {
             let window = plan.window(index);
             let mut fresh = BTreeMap::<u32, u64>::new();
             for detector in (seen..window.rounds.end).flat_map(|round| rounds.members(round)) {
                 *fresh.entry(detector / 64).or_default() |= 1 << (detector % 64);
+                words = words.max(detector / 64 + 1);
             }
             seen = window.rounds.end;
-            let words = if window.is_last() { detector_words as u32 } else { last_word(window.rounds.end) };
+            let words = if window.is_last() { detector_words as u32 } else { words };
             Arrival { words, fresh: fresh.into_iter().collect() }
         })
         .collect()

@@ -310,7 +310,8 @@ impl Bench {
             (0, true) => rough.flips.fill(0),
             (0, false) => {
                 read_shot(&self.parts.pipe, job, origin.raw, rough);
-                self.predecode(origin.raw, rough);
+                let resolved = self.predecode(origin.raw, rough);
+                self.count_predecoded(resolved);
             }
             _ => read_words(self.parts.pipe.jobs.observables(job), rough.flips),
         }
@@ -324,7 +325,7 @@ impl Bench {
             _ => {}
         }
         let explained = windows.decode(job, index, payload, rough.flips)?;
-        board::add(&self.block().predecoded_events, u64::from(explained));
+        self.count_predecoded(explained);
         write_words(self.parts.pipe.jobs.observables(job), rough.flips);
         Ok(())
     }
@@ -344,7 +345,11 @@ impl Bench {
             rough.flips.fill(0);
         } else {
             read_shot(&self.parts.pipe, job, origin.raw, rough);
-            self.predecode(origin.raw, rough);
+            let resolved = self.predecode(origin.raw, rough);
+            // Each block predecodes the whole shot; the fusion counts it.
+            if self.windows.as_ref().is_some_and(|windows| windows.is_last(index)) {
+                self.count_predecoded(resolved);
+            }
         }
         let payload = origin.by_rounds.then(|| self.parts.pipe.table.payload(origin.ticket.slot));
         let Some(windows) = &self.windows else { unreachable!("there are blocks") };
@@ -415,7 +420,8 @@ impl Bench {
         panics: bool,
     ) -> Result<AnsweredBy, ErrorCode> {
         assert!(!panics, "injected");
-        self.predecode(shot.is_raw, rough);
+        let resolved = self.predecode(shot.is_raw, rough);
+        self.count_predecoded(resolved);
         let (matcher, by) = match left {
             None => self.matchers.of(shot.stream),
             Some(left) => {
@@ -434,11 +440,14 @@ impl Bench {
         Ok(by.with_gap(decoded.gap))
     }
 
-    /// Predecodes a shot here if it did not pass the device.
-    fn predecode(&mut self, is_raw: bool, rough: &mut Rough<'_>) {
-        if is_raw {
-            let predecoded = self.parts.predecoder.predecode(rough.raw, rough.syndrome, rough.flips);
-            board::add(&self.block().predecoded_events, u64::from(predecoded.resolved));
+    /// Predecodes a shot here if it did not pass the device. Returns how many of its detection events that resolved.
+    fn predecode(&mut self, is_raw: bool, rough: &mut Rough<'_>) -> u32 {
+        if is_raw { self.parts.predecoder.predecode(rough.raw, rough.syndrome, rough.flips).resolved } else { 0 }
+    }
+
+    fn count_predecoded(&self, events: u32) {
+        if events > 0 {
+            board::add(&self.block().predecoded_events, u64::from(events));
         }
     }
 
@@ -518,3 +527,6 @@ impl Role for Decoder {
         self.worker.is_idle()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -242,6 +242,10 @@ pub(super) fn reach(found: &RunningEngine) -> Result<Line, String> {
             let remedy = format!("see where with pinwheel dump {}, or attach without --control", found.pid);
             return format!("{about}: found {error}, expected one, unless the engine is frozen; {remedy}");
         }
+        if error.is_end() {
+            let remedy = format!("see pinwheel postmortem {}, or attach without --control", found.pid);
+            return format!("{about}: nobody is at its control socket ({error}), so it ends or has ended; {remedy}");
+        }
         refused(error.to_string())
     };
     let mut wire = Wire::connect(socket, found.uid).map_err(failed)?;

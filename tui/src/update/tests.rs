@@ -245,14 +245,16 @@ fn the_keys_of_a_view_hold_in_the_past_too() {
 }
 
 #[test]
-fn a_recording_says_that_it_takes_no_rate() {
+fn a_recording_says_that_it_takes_no_rate_and_no_profile() {
     let mut bench = Bench::new();
     bench.take(Msg::Replay(0));
-    bench.model.notice = None;
-    bench.keys(&[Key::Char('R')]);
-    assert_eq!(bench.model.overlay, None);
-    let notice = bench.model.notice.unwrap().text;
-    assert!(notice.contains("rate refused") && notice.contains("recording"), "{notice}");
+    for (key, what) in [('R', "rate refused"), ('p', "another profile refused")] {
+        bench.model.notice = None;
+        bench.keys(&[Key::Char(key)]);
+        assert_eq!(bench.model.overlay, None);
+        let notice = bench.model.notice.take().unwrap().text;
+        assert!(notice.contains(what) && notice.contains("recording"), "{notice}");
+    }
 }
 
 fn at_ns(bench: &Bench) -> u64 {

@@ -333,6 +333,14 @@ mod tests {
     }
 
     #[test]
+    fn shots_of_a_model_with_errors_likelier_than_not_show_no_drift() {
+        let text = "error(0.9) D0 L0\nerror(0.9) D0\nerror(0.9) D1 D2\nerror(0.9) D1\nerror(0.9) D2\n\
+                    error(0.01) D2 D3\nerror(1) D3\nerror(1) D3\n";
+        let model = Model::parse(text.as_bytes()).unwrap();
+        assert_eq!(first_verdict(&model, &model, 79, 8 * BLOCK), None);
+    }
+
+    #[test]
     fn shots_that_are_not_the_models_never_panic() {
         let model = bundled();
         let mut drift = Drift::new(&model);

@@ -77,12 +77,14 @@ pub(super) fn pair_sum(fired: [u64; 2], together: u64, shots: u64) -> f64 {
     (single_sum(fired[0], shots) + single_sum(fired[1], shots) - single_sum(one, shots)) / 2.0
 }
 
-/// The weight of a mechanism of probability `p`.
+/// The weight of a mechanism of probability `p`. One likelier than not has the weight of its opposite: detectors
+/// that fire in less than half of the shots have the same counts with both.
 pub(super) fn weight(p: f64) -> f64 {
-    -(-2.0 * p.min(0.5 - 1e-9)).ln_1p()
+    -(-2.0 * p.min(1.0 - p).min(0.5 - 1e-9)).ln_1p()
 }
 
-/// `model` with the probabilities that explain `counts` best. Mechanisms of probability 0 keep it.
+/// `model` with the probabilities that explain `counts` best. Mechanisms of probability 0 and 1 keep it, and
+/// those likelier than not stay so.
 ///
 /// # Errors
 ///
@@ -94,7 +96,7 @@ pub(super) fn weight(p: f64) -> f64 {
 pub fn fitted(model: &Model, pairs: &Pairs, counts: &PairCounts) -> Result<Model, FitError> {
     let mut equations = equations(pairs, counts)?;
     let mut kinds: BTreeMap<Vec<usize>, Kind> = BTreeMap::new();
-    for error in model.errors.iter().filter(|error| error.probability > 0.0) {
+    for error in model.errors.iter().filter(|error| weight(error.probability) > 0.0) {
         let terms = equations_of(model, pairs, &error.effect().detectors);
         kinds.entry(terms).or_default().own += weight(error.probability);
     }
@@ -121,9 +123,10 @@ pub fn fitted(model: &Model, pairs: &Pairs, counts: &PairCounts) -> Result<Model
         }
     }
     let mut fitted = model.clone();
-    for error in fitted.errors.iter_mut().filter(|error| error.probability > 0.0) {
+    for error in fitted.errors.iter_mut().filter(|error| weight(error.probability) > 0.0) {
         let Kind { own, now } = kinds[&equations_of(model, pairs, &error.effect().detectors)];
-        error.probability = -(-weight(error.probability) * now / own).exp_m1() / 2.0;
+        let rarer = -(-weight(error.probability) * now / own).exp_m1() / 2.0;
+        error.probability = if error.probability > 0.5 { 1.0 - rarer } else { rarer };
     }
     Ok(fitted)
 }
@@ -229,5 +232,16 @@ mod tests {
         assert!((found[0] - 0.02).abs() < 0.001 && (found[1] - 0.06).abs() < 0.003, "{found:?}");
         assert_eq!(found[4], 0.0);
         assert!((found[2] - 0.04).abs() < 0.004 && (found[3] - 0.04).abs() < 0.004, "{found:?}");
+    }
+
+    #[test]
+    fn errors_likelier_than_not_keep_being_so_and_certain_ones_are_kept() {
+        // D0 fires no more often with 0.1 for its two mechanisms, but the observable would flip seldom.
+        let text = "error(0.9) D0 L0\nerror(0.9) D0\nerror(1) D1 L0\nerror(1) D1\nerror(0.1) D1 D0\n";
+        let model = Model::parse(text.as_bytes()).unwrap();
+        let pairs = Pairs::new(&model);
+        let fitted = fitted(&model, &pairs, &counted(&model, &pairs, 100_000)).unwrap();
+        let found: Vec<f64> = fitted.errors.iter().map(|error| error.probability).collect();
+        assert!(found.iter().zip([0.9, 0.9, 1.0, 1.0, 0.1]).all(|(a, b)| (a - b).abs() < 0.01), "{found:?}");
     }
 }

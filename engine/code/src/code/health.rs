@@ -88,7 +88,7 @@ pub struct HealthReport {
 #[derive(Debug, Clone)]
 struct Window {
     shots: u32,
-    pairs: [u32; GROUPS],
+    pairs: [u64; GROUPS],
     counts: Vec<u32>,
 }
 
@@ -215,7 +215,7 @@ impl InputHealth {
     /// The group of pairs that falls shortest: by how many standard deviations, and what share of
     /// the pairs that the model expects beyond chance was found.
     fn weakest_group(&self, shots: f64, total_ratio: f64) -> (f64, f64) {
-        let counted = self.now.pairs.iter().zip(&self.before.pairs).map(|(now, before)| f64::from(now + before));
+        let counted = self.now.pairs.iter().zip(&self.before.pairs).map(|(now, before)| (now + before) as f64);
         let groups = counted.zip(self.expected.pairs);
         let groups = groups.map(|(count, (together, chance))| (count, together * shots, chance * shots));
         let judged = groups.filter(|&(_, together, chance)| together - chance >= PAIRS_MIN);

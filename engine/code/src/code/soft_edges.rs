@@ -25,7 +25,7 @@ impl Model {
     ///
     /// # Errors
     /// If the model is no matching problem or has heralds, no error has the detectors of a line, or the readouts of
-    /// an edge are wrong more often than the model says.
+    /// an edge are wrong more often than its probability in the model allows.
     pub fn with_soft(self, map: Arc<SoftMap>) -> Result<Model, GraphError> {
         let model = Model { soft: Some(map), ..self };
         soft_edges(&model, &Graph::new(&model)?)?;
@@ -92,14 +92,16 @@ pub fn soft_edges(model: &Model, graph: &Graph) -> Result<Option<SoftEdges>, Gra
         let mut of_readouts = 0.0;
         lines.iter().for_each(|line| add(&mut of_readouts, line.wrong));
         let known = all[edge as usize];
-        if of_readouts > known * (1.0 + ROUNDING) {
+        // Whatever else happens, an edge is as likely as its readouts at least, and as their opposite at most.
+        let most = known.min(1.0 - known);
+        if of_readouts > most * (1.0 + ROUNDING) {
             let line = lines[lines.len() - 1];
             let found = format!("readouts of {} that are wrong with probability {of_readouts:.3e}", named(line));
-            let expected = format!("at most {known:.3e}, which the model's errors of these detectors have");
+            let expected = format!("at most {most:.3e}: the model's errors of these detectors have {known:.3e}");
             return Ok(refused(line.number, found, expected, "make map and model from one circuit")?);
         }
         readouts.extend(lines.iter().map(|line| Readout { byte: line.byte, wrong: line.wrong }));
-        let rest = ((known - of_readouts) / 2.0f64.mul_add(-of_readouts, 1.0)).max(0.0);
+        let rest = ((known - of_readouts) / 2.0f64.mul_add(-of_readouts, 1.0)).clamp(0.0, 1.0);
         edges.push(SoftEdge { edge, rest, end: readouts.len() as u32 });
     }
     let wrong = std::iter::once(0.0).chain((1..=255).map(|byte| map.wrong(byte))).collect();

@@ -1,6 +1,7 @@
-#![allow(clippy::unwrap_used, reason = "harness")]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use proptest::prelude::{Just, Strategy, prop, proptest};
 
@@ -448,4 +449,17 @@ proptest! {
             explains_each_detection_once(&model, size(commit, buffer), &syndrome);
         }
     }
+}
+
+#[test]
+fn windows_and_streams_of_many_rounds_are_prepared_in_time_proportional_to_them() {
+    let text = "detector(0) D0\nrepeat 150000 {\nerror(0.1) D0 D1\nshift_detectors(1) 1\ndetector(0) D0\n}\n";
+    let model = Model::parse(text.as_bytes()).unwrap();
+    let began = Instant::now();
+    for ready in [MatcherModel::windowed(&model, size(1, 1)), MatcherModel::streamed(&model, size(1, 1))] {
+        let ready = ready.unwrap();
+        assert!(ready.windows() >= 150_000 && ready.carries(1, 1, true).is_some());
+    }
+    // Two seconds; with the square of the rounds ten minutes.
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
 }

@@ -185,3 +185,31 @@ fn of_many_streams_each_counts_its_first_shots_and_then_samples() {
     (0..shots).for_each(|_| few[0].observe(&shot));
     assert_eq!(few[0].assess().shots_examined, shots);
 }
+
+#[test]
+fn shots_of_a_model_with_errors_likelier_than_not_are_good() {
+    let text = "error(0.9) D0 D1\nerror(0.9) D0\nerror(0.9) D1\nerror(0.9) D2 D3\nerror(0.9) D2 D3\n";
+    let model = Model::parse(text.as_bytes()).unwrap();
+    let (mut health, mut sampler) = (InputHealth::new(&model), Sampler::new(&model, 22));
+    let (mut shot, mut flips) = ([0], [0]);
+    for _ in 0..WINDOW_MIN {
+        sampler.draw(&mut shot, &mut flips);
+        health.observe(&shot);
+    }
+    let report = health.assess();
+    assert_eq!(report.verdict, HealthVerdict::Good, "{report:?}");
+}
+
+#[test]
+fn a_window_of_nothing_but_ones_has_more_pairs_than_32_bits_hold() {
+    let text: String = (0..300).map(|at| format!("error(0.0000001) D{at} D{}\n", at + 1)).collect();
+    let mut health = InputHealth::new(&Model::parse(text.as_bytes()).unwrap());
+    // As after so many shots of ones, which fit one window.
+    let shots = u32::MAX / 300;
+    assert!(shots < health.window_shots);
+    health.now = Window { shots, pairs: [0; GROUPS], counts: vec![shots; 301] };
+    health.now.pairs[0] = 300 * u64::from(shots);
+    health.observe(&[u64::MAX, u64::MAX, u64::MAX, u64::MAX, (1 << 45) - 1]);
+    assert_eq!(health.now.pairs[0], 300 * u64::from(shots + 1));
+    assert_eq!(health.assess().verdict, HealthVerdict::Bad);
+}

@@ -73,3 +73,18 @@ fn a_map_of_another_model_is_refused_in_one_sentence() {
     let said = heralded.with_soft(map).unwrap_err().to_string();
     assert!(said.contains("a model with heralds"), "{said}");
 }
+
+#[test]
+fn readouts_that_an_edge_likelier_than_not_has_no_room_for_are_refused() {
+    // With one readout that is wrong with 0.2 an edge has a probability of 0.2 to 0.8, whatever else it has.
+    let with = |text: &str, map: &str| {
+        Model::parse(text.as_bytes()).unwrap().with_soft(Arc::new(SoftMap::parse(map).unwrap()))
+    };
+    let said = with("error(0.9) D0 L0\n", "soft 1\nS0 0.2 D0").unwrap_err().to_string();
+    assert!(said.contains("wrong with probability 2.000e-1, expected at most 1.000e-1"), "{said}");
+    let model = with("error(0.9) D0 L0\n", "soft 1\nS0 0.10000002 D0").unwrap();
+    let edges = soft_edges(&model, &Graph::new(&model).unwrap()).unwrap().unwrap();
+    for byte in 1..=255 {
+        assert!(edges.weights(&[byte]).all(|(_, weight)| weight.is_finite()), "byte {byte}");
+    }
+}
