@@ -340,9 +340,8 @@ impl Matcher for PluginMatcher {
         let problem = &self.recipe.problem;
         assert_eq!(syndrome.len(), problem.detector_words(), "the syndrome must be as wide as the model");
         assert_eq!(observables.len(), problem.observable_words(), "observables must be as wide as the model");
-        if self.seats.is_waiting()
-            && let Some(seat) = self.seats.pop()
-        {
+        // The newest: the processes of those before it have ended.
+        while let Some(seat) = self.seats.pop() {
             let old = self.seat.replace(seat);
             self.give_back(old);
         }
@@ -374,5 +373,48 @@ impl Matcher for PluginMatcher {
         self.absent = PluginFault::Panicked;
         self.give_back(spoiled);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
+    use super::lane::{self, Lane, added};
+    use super::{Arc, Clock, DecodeError, Matcher, Model, Nanos, PluginFault, PluginMatcher, Problem, Recipe, Seat};
+    use crate::hot::mailbox::mailbox;
+    use pinwheel_edge::slot::outside::EngineEnd;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn a_shot_is_decoded_by_the_newest_seat_that_came_while_there_were_no_shots() {
+        let problem = || Problem::new(&Model::parse(b"error(0.1) D0 L0\n").unwrap()).unwrap();
+        let lane_of = |number| {
+            let (mut lane, file) = Lane::new(&problem(), "", "", number).unwrap();
+            let (mapping, mut end) = (lane::open(&file).unwrap(), EngineEnd::new(1));
+            assert!(end.take(&mapping, &mut [0]).is_some() && end.answer(&mapping, 0, added(0, 0), &[]));
+            assert_eq!(lane.readiness(), Some(Ok(())));
+            (lane, mapping, end)
+        };
+        let ((mut gives, seats), (returns, mut taken)) = (mailbox(2), mailbox(2));
+        let (first, ..) = lane_of(1);
+        // Its process ended before the first shot, and another one was started.
+        first.gone().store(true, Ordering::Relaxed);
+        let (second, mapping, mut end) = lane_of(2);
+        assert!(gives.push(Seat::Apart(first)).is_ok() && gives.push(Seat::Apart(second)).is_ok());
+        let process = std::thread::spawn(move || {
+            while end.take(&mapping, &mut [0]).is_none() {
+                std::hint::spin_loop();
+            }
+            assert!(end.answer(&mapping, 0, added(0, 1), &[0]));
+        });
+        let clock = Clock::machine();
+        let limit = clock.rate().ticks(Nanos(300_000_000_000));
+        let recipe = Arc::new(Recipe { problem: problem(), path: "".into(), config: String::new(), trusted: false });
+        let (absent, _alive, rest) = (PluginFault::Gone, Arc::new(()), vec![0]);
+        let mut matcher = PluginMatcher { recipe, seat: None, absent, seats, returns, _alive, clock, limit, rest };
+        let mut observables = [0];
+        let decoded: Result<_, DecodeError> = matcher.decode(&[1], &mut observables);
+        assert_eq!((decoded.map(|_| observables), taken.pop().is_some()), (Ok([1]), true));
+        process.join().unwrap();
     }
 }

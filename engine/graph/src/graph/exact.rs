@@ -82,8 +82,9 @@ impl Exact {
     }
 
     /// Frees the entries of retired tasks. If a task failed and its region was not written since,
-    /// the region is remembered. Returns false if too many regions are remembered.
+    /// the region is remembered. Returns false if one finds no room.
     pub(super) fn retire(&mut self, window: &WindowState) -> bool {
+        let mut has_room = true;
         while self.oldest != self.newest {
             let entry = self.ring[self.oldest as usize & (self.ring.len() - 1)];
             if window.holds(entry.task) {
@@ -94,15 +95,16 @@ impl Exact {
                 let newest = self.find(&entry.region).map(|(position, _)| position);
                 if newest == Some(self.oldest) {
                     self.forget_failure(&entry.region);
-                    if self.failed_regions.len() == self.spoilt_max {
-                        return false;
+                    if self.failed_regions.len() < self.spoilt_max {
+                        self.failed_regions.push((entry.region, outcome));
+                    } else {
+                        has_room = false;
                     }
-                    self.failed_regions.push((entry.region, outcome));
                 }
             }
             self.oldest = self.oldest.wrapping_add(1);
         }
-        true
+        has_room
     }
 
     fn find(&self, region: &Tile) -> Option<(u32, u32)> {

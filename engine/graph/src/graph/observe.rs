@@ -28,7 +28,7 @@ pub struct Observed {
     pub window_used: u64,
     /// Most tasks that the window holds.
     pub window_tasks: u64,
-    /// Submissions that found the window full at first.
+    /// As [`Summary::stalls`](super::Summary::stalls).
     pub stalls: u64,
     /// Tasks retired.
     pub retired: u64,
@@ -58,7 +58,7 @@ impl<B: Body> Submitter<B> {
             ready,
             permits_used: shared.gates.iter().map(|gate| gate.in_use()).sum(),
             permits: shared.gates.iter().map(|gate| gate.permits()).sum(),
-            parked: shared.parked.iter().map(|parked| parked.depth()).sum(),
+            parked: (0..shared.gates.len()).map(|gate| shared.parked_at(gate)).sum(),
             oldest: self.oldest(),
         }
     }
@@ -70,8 +70,9 @@ impl<B: Body> Submitter<B> {
         }
         let slot = self.shared.slot(self.retired);
         let what = Task::of_words(self.shared.fanout.payload(slot));
-        let gate = self.shared.gate_of(&what).map(|gate| &self.shared.gates[gate]);
-        let state = match (self.shared.fanout.pending(slot), gate) {
+        // Where no task waits for a permit, this one has its own.
+        let gate = self.shared.gate_of(&what).filter(|gate| self.shared.parked_at(*gate) > 0);
+        let state = match (self.shared.fanout.pending(slot), gate.map(|gate| &self.shared.gates[gate])) {
             (waits @ 2.., _) => BlockedBy::Predecessors(waits),
             (_, Some(gate)) if gate.in_use() == gate.permits() => BlockedBy::Gate { in_use: gate.in_use() },
             _ => BlockedBy::Worker,

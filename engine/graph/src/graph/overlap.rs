@@ -140,6 +140,11 @@ impl Overlap {
         self.pieces.len() as u32
     }
 
+    /// Refused submissions after which every granule was swept.
+    pub(super) fn attempts_of_a_sweep(&self) -> usize {
+        self.granules.len().div_ceil(SWEEP_FOR_ROOM)
+    }
+
     /// Finds the predecessors of task `window.now` from its accesses, and enters the accesses.
     /// Reads are handled first, so that a task does not wait for itself.
     ///

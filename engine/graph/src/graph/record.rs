@@ -66,7 +66,7 @@ impl<B: Body> Submitter<B> {
     /// `OutOfTurn`; `TooLarge`, which discards the recording.
     pub fn end_recording(&mut self) -> Result<RecordingId, RecordError> {
         let Some(recorder) = self.recorder.take() else { return Err(RecordError::OutOfTurn) };
-        self.found_from = self.retired;
+        self.retire_entries();
         let config = &self.shared.config;
         let tasks = recorder.tasks();
         let is_stealing = self.shared.ready == super::Ready::WorkSteal;

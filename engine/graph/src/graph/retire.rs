@@ -4,6 +4,7 @@
 //! failed task poisons its successors even after it retired; if more fail than can be remembered,
 //! the graph is cancelled.
 
+use super::config::Overflow;
 use super::shared::Failure;
 use super::submit::{DependencyMap, FAILURE_AGE_MAX, HELP_TASKS, Submitter, Summary};
 use super::task::{Body, Status, TaskId, status_of};
@@ -12,6 +13,7 @@ use std::sync::atomic::Ordering;
 impl<B: Body> Submitter<B> {
     /// Retires ended tasks, up to the first that has not ended.
     pub(super) fn retire(&mut self) {
+        self.count_overflows();
         let before = self.retired;
         while self.retired < self.next {
             let slot = self.shared.slot(self.retired);
@@ -28,14 +30,28 @@ impl<B: Body> Submitter<B> {
         if self.retired > before {
             self.shared.window.retire_to(self.retired);
             self.summary.retired = self.retired - 1;
-            self.window_state.now = self.next as u32;
-            self.found_from = self.recorder.as_ref().map_or(self.retired, |recorder| recorder.first.min(self.retired));
-            self.window_state.under_way = (self.next - self.found_from) as u32;
-            if let DependencyMap::Exact(map) = &mut self.dependencies
-                && !map.retire(&self.window_state)
-            {
-                self.cancel();
-            }
+            self.retire_entries();
+        }
+    }
+
+    /// Frees the entries of tasks that are found as predecessors no more.
+    pub(super) fn retire_entries(&mut self) {
+        self.window_state.now = self.next as u32;
+        self.found_from = self.recorder.as_ref().map_or(self.retired, |recorder| recorder.first.min(self.retired));
+        self.window_state.under_way = (self.next - self.found_from) as u32;
+        if let DependencyMap::Exact(map) = &mut self.dependencies
+            && !map.retire(&self.window_state)
+        {
+            self.cancel();
+        }
+    }
+
+    /// Counts the tasks that were submitted beyond the window since the last retirement.
+    fn count_overflows(&mut self) {
+        if self.shared.config.overflow == Overflow::Benchmark {
+            let within = self.retired + u64::from(self.shared.config.window_tasks);
+            self.summary.overflows += self.next.saturating_sub(within.max(self.counted));
+            self.counted = self.next;
         }
     }
 

@@ -101,8 +101,8 @@ pub(super) struct Shared<B> {
     /// Of each pool with workers, for each of `lanes`.
     queues: [Box<[Fifo<u64>]>; POOLS],
     pub(super) gates: Box<[Gate]>,
-    /// For each gate, tasks that wait for a permit.
-    pub(super) parked: Box<[Fifo<u64>]>,
+    /// Of each pool with workers, for each gate: tasks that wait for a permit.
+    parked: [Box<[Fifo<u64>]>; POOLS],
     pub(super) recordings: Box<[OnceLock<Recording>]>,
     pub(super) failures: Fifo<Failure>,
     /// Not 0 once cancelled. A worker that sees it late runs a few tasks more.
@@ -140,13 +140,14 @@ impl<B> Shared<B> {
             Overflow::Stall | Overflow::Abort => config.window_tasks,
         };
         let fifos = |count: u32| (0..count).map(|_| Fifo::new(records as usize)).collect();
+        let parked = std::array::from_fn(|pool| fifos(if workers_of_pool[pool].is_empty() { 0 } else { gates }));
         Shared {
             fanout: Fanout::new(records, config.spilled()),
             window: Window::new(window.into(), 1),
             inboxes: fifos(config.workers.len() as u32),
             queues,
             gates: (0..gates).map(|_| Gate::new(permits.into())).collect(),
-            parked: fifos(gates),
+            parked,
             recordings: (0..config.recordings).map(|_| OnceLock::new()).collect(),
             failures: Fifo::new(config.failures as usize),
             cancelled: AtomicU32::new(0),
@@ -206,6 +207,16 @@ impl<B> Shared<B> {
     /// The queues of the pool with this number.
     pub(super) fn queues_at(&self, pool: usize) -> &[Fifo<u64>] {
         &self.queues[pool]
+    }
+
+    /// For each gate, the tasks of a pool that wait for a permit.
+    pub(super) fn parked(&self, pool: Pool) -> &[Fifo<u64>] {
+        &self.parked[pool as usize]
+    }
+
+    /// Number of tasks that wait for a permit of `gate`.
+    pub(super) fn parked_at(&self, gate: usize) -> u64 {
+        self.parked.iter().filter_map(|of_pool| of_pool.get(gate)).map(Fifo::depth).sum()
     }
 
     /// The gate that a task passes, if any.

@@ -100,7 +100,7 @@ pub struct Summary {
     pub cancelled: u64,
     /// Dependencies on tasks that were under way.
     pub edges: u64,
-    /// Submissions that found the window full at first.
+    /// Submissions that found the window full at first; one that is repeated until there is room counts once.
     pub stalls: u64,
     /// Submissions admitted beyond the window.
     pub overflows: u64,
@@ -134,6 +134,10 @@ pub struct Submitter<B> {
     pub(super) forgotten_from: u64,
     pub(super) failures: Vec<Failure>,
     pub(super) recorder: Option<Box<Recorder>>,
+    /// The first task that is not yet compared with the window, to count overflows.
+    pub(super) counted: u64,
+    /// The submission before found the window full.
+    is_stalled: bool,
 }
 
 impl<B: Body> Submitter<B> {
@@ -159,6 +163,8 @@ impl<B: Body> Submitter<B> {
             forgotten_from: u64::MAX,
             failures: Vec::with_capacity(failures),
             recorder: None,
+            counted: 1,
+            is_stalled: false,
             worker,
             shared,
             dependencies,
@@ -169,26 +175,36 @@ impl<B: Body> Submitter<B> {
     /// there is no room.
     ///
     /// # Errors
-    /// Every [`SubmitError`] but `Full`.
+    /// Every [`SubmitError`]; `Full` only if there is no room although no task is under way.
     #[inline]
     pub fn submit(&mut self, task: &Task, accesses: &[Access], after: &[TaskId]) -> Result<TaskId, SubmitError> {
+        let mut attempts_idle = 0;
         loop {
             match self.try_submit(task, accesses, after) {
-                Err(SubmitError::Full { .. }) => self.help(),
+                Err(SubmitError::Full { .. }) if self.help(&mut attempts_idle) => {}
                 other => return other,
             }
         }
     }
 
-    /// Runs tasks of worker 0 because there is no room.
+    /// Runs tasks of worker 0 because there is no room. Returns whether another attempt may find some:
+    /// once no task is under way, only as many as the map needs to drop all its old entries.
     #[cold]
     #[inline(never)]
-    fn help(&mut self) {
+    fn help(&mut self, attempts_idle: &mut usize) -> bool {
         self.start();
+        if self.poll_done() {
+            *attempts_idle += 1;
+            return *attempts_idle
+                <= match &self.dependencies {
+                    DependencyMap::Overlap(map) => map.attempts_of_a_sweep(),
+                    DependencyMap::Exact(_) | DependencyMap::Explicit => 1,
+                };
+        }
         if self.worker.work(HELP_TASKS) == 0 {
-            self.retire();
             std::thread::yield_now();
         }
+        true
     }
 
     /// Submits a task if there is room. Never waits, never runs a task.
@@ -339,14 +355,21 @@ impl<B: Body> Submitter<B> {
         for (index, one) in (0..).zip(self.predecessors.list()) {
             let predecessor = self.shared.slot(one.task.into());
             let is_under_way = now.wrapping_sub(one.task) <= under_way;
+            if !is_under_way {
+                // Of a recording; its record may be another task's.
+                refused += 1;
+                let outcome = if one.is_data { self.window_state.outcome(one.task) } else { 0 };
+                failed = if outcome == 0 { failed } else { outcome };
+                continue;
+            }
             let link_slot = if index < INLINE {
                 LinkSlot::Inline(index)
             } else {
                 take_spilled(&mut self.spill_next, self.spill_links)
             };
-            if !is_under_way || !self.shared.fanout.link(predecessor, slot, link_slot, one.is_data) {
+            if !self.shared.fanout.link(predecessor, slot, link_slot, one.is_data) {
                 refused += 1;
-                if is_under_way && one.is_data {
+                if one.is_data {
                     let outcome = self.shared.fanout.outcome(predecessor);
                     failed = if outcome == 0 { failed } else { outcome };
                 }
@@ -424,19 +447,17 @@ impl<B: Body> Submitter<B> {
         self.retire();
         let block = BLOCK.min((self.shared.window.capacity() / 4).max(1));
         let Some(range) = self.shared.window.reserve(block) else {
-            self.summary.stalls += 1;
-            let tasks = self.next - self.retired;
-            if self.shared.config.overflow == Overflow::Abort {
+            let (tasks, is_refused) = (self.next - self.retired, self.shared.config.overflow == Overflow::Abort);
+            self.summary.stalls += u64::from(is_refused || !self.is_stalled);
+            if is_refused {
                 return Err(SubmitError::Overflow { tasks });
             }
+            self.is_stalled = true;
             self.start();
             let limit = self.shared.window.capacity();
             return Err(SubmitError::Full { what: "window", in_use: tasks, limit, knob: "window_tasks" });
         };
-        if self.shared.config.overflow == Overflow::Benchmark {
-            let beyond = range.end.saturating_sub(self.retired + u64::from(self.shared.config.window_tasks));
-            self.summary.overflows += beyond.min(block);
-        }
+        self.is_stalled = false;
         self.reserved = range.end;
         for task in range {
             self.shared.fanout.prefetch(self.shared.slot(task));

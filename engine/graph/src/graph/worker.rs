@@ -230,7 +230,7 @@ impl<B: Body> Worker<B> {
     /// A task that waited for a permit and whose gate has one again.
     fn find_parked(&mut self) -> Option<u64> {
         let shared = &self.shared;
-        let open = shared.gates.iter().zip(&shared.parked);
+        let open = shared.gates.iter().zip(shared.parked(self.pool));
         open.filter(|(gate, parked)| parked.depth() > 0 && gate.in_use() < gate.permits())
             .find_map(|(_, parked)| parked.pop())
     }
@@ -373,9 +373,7 @@ impl<B: Body> Worker<B> {
         let gate = self.shared.gate_of(&task);
         if let Some(gate) = gate {
             let Some(permit) = self.shared.gates[gate].enter() else {
-                let is_parked = self.shared.parked[gate].push(item).is_ok();
-                assert!(is_parked, "a gate's queue holds all tasks under way");
-                self.counts[Count::GateWaits as usize] += 1;
+                self.park(item, gate);
                 return None;
             };
             permit.keep();
@@ -404,6 +402,19 @@ impl<B: Body> Worker<B> {
         match ended {
             Ended::Failed(code) => Some(self.failed(item, Reason::Failed(code))),
             Ended::Done | Ended::Launched => Some(0),
+        }
+    }
+
+    /// Sets a task aside until its gate has a permit. The gate's queue holds all tasks under way; only a recording
+    /// with more tasks can fill it. The worker then keeps the task, behind its others.
+    #[cold]
+    fn park(&mut self, item: u64, gate: usize) {
+        if self.shared.parked(self.pool)[gate].push(item).is_ok() {
+            self.count(Count::GateWaits);
+        } else if self.shared.ready == Ready::WorkSteal {
+            self.local.push_front(item);
+        } else {
+            self.local.push_back(item);
         }
     }
 
@@ -515,6 +526,7 @@ impl<B: Body> Worker<B> {
         let outcome = recording.take_up(index);
         let task = recording.task(index);
         if outcome != 0 || shared.is_cancelled() {
+            self.count(Count::Ran);
             self.count(Count::Skipped);
             self.end_recorded(item, if outcome == 0 { CANCELLED } else { outcome });
         } else if let Some(outcome) = self.perform(item, TaskId(index as u64), task, runner) {
@@ -625,7 +637,7 @@ impl<B: Body> Worker<B> {
     }
 
     /// Whether it has nothing to do: no task of its own, none sent to it, none in the queues of its
-    /// pool.
+    /// pool, none of its pool that waits for a permit.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         let shared = &self.shared;
@@ -635,7 +647,7 @@ impl<B: Body> Worker<B> {
             && own == 0
             && inbox == 0
             && !shared.queues(self.pool).iter().any(waits)
-            && !shared.parked.iter().any(waits)
+            && !shared.parked(self.pool).iter().any(waits)
     }
 
     /// Number of its own tasks, in its list and in its deque.

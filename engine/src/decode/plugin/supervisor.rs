@@ -134,6 +134,8 @@ struct Place {
     process: Option<Process>,
     /// It has no sound seat; when to try to make one.
     wants_at: Option<Ticks>,
+    /// Seats given that have not come back: those in the mailbox, and the matcher's.
+    given: usize,
 }
 
 struct Bench {
@@ -173,7 +175,7 @@ impl Bench {
         let alive = Arc::new(());
         let ends = PlaceEnds { seats, returns, alive: Arc::clone(&alive) };
         let mut place =
-            Place { seats: gives, returns: taken, alive, process: None, wants_at: Some(self.clock.ticks()) };
+            Place { seats: gives, returns: taken, alive, process: None, wants_at: Some(self.clock.ticks()), given: 0 };
         if let Some((seat, process)) = self.spare.take() {
             place.give(seat, process);
         }
@@ -193,20 +195,7 @@ impl Bench {
 
     /// Ends what came back, and makes another seat where one is missing.
     fn look_after(&mut self, at: usize) {
-        let (place, now) = (&mut self.places[at], self.clock.ticks());
-        while let Some(seat) = place.returns.pop() {
-            // One that was replaced already: its process is gone.
-            let is_old = matches!(&seat, Seat::Apart(lane) if place.process.as_ref().is_none_or(|process| process.number != lane.number));
-            if !is_old {
-                place.process = None;
-                place.wants_at.get_or_insert(now);
-            }
-        }
-        if place.process.as_mut().is_some_and(Process::has_ended) {
-            place.process = None;
-            place.wants_at.get_or_insert(now);
-        }
-        if place.wants_at.is_none_or(|at| at > now) {
+        if !self.places[at].wants_seat(self.clock.ticks()) {
             return;
         }
         match self.make() {
@@ -262,10 +251,99 @@ impl Bench {
 }
 
 impl Place {
+    /// Ends what came back. Returns whether a seat is to be made now.
+    fn wants_seat(&mut self, now: Ticks) -> bool {
+        while let Some(seat) = self.returns.pop() {
+            self.given -= 1;
+            // One that was replaced already: its process is gone.
+            let is_of = |lane: &Lane| self.process.as_ref().is_some_and(|process| process.number == lane.number);
+            let is_old = matches!(&seat, Seat::Apart(lane) if !is_of(lane));
+            if !is_old {
+                self.process = None;
+                self.wants_at.get_or_insert(now);
+            }
+        }
+        if self.process.as_mut().is_some_and(Process::has_ended) {
+            self.process = None;
+            self.wants_at.get_or_insert(now);
+        }
+        // A matcher without shots takes no seat out; processes may end meanwhile.
+        self.wants_at.is_some_and(|at| at <= now) && self.given < SEATS
+    }
+
     fn give(&mut self, seat: Seat, process: Option<Process>) {
         self.process = process;
         self.wants_at = None;
-        // There is room: a matcher takes seats out before it gives one back.
+        self.given += 1;
+        // There is room: no more than that are given.
         let _ = self.seats.push(seat);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
+    use super::{
+        Arc, Lane, MailboxReceiver, MailboxSender, Ordering, Place, Problem, Process, SEATS, Seat, Ticks, mailbox,
+    };
+    use crate::code::Model;
+    use std::process::Command;
+    use std::time::Duration;
+
+    /// The matcher's ends: what it has, and whether that can decode.
+    struct Matching {
+        seats: MailboxReceiver<Seat>,
+        returns: MailboxSender<Seat>,
+        seat: Option<Seat>,
+    }
+
+    impl Matching {
+        /// As a shot does: takes a seat out, and gives back one that it replaces or that has no process.
+        fn decodes(&mut self) -> bool {
+            if let Some(seat) = self.seats.pop()
+                && let Some(old) = self.seat.replace(seat)
+            {
+                assert!(self.returns.push(old).is_ok());
+            }
+            let is_sound = matches!(&self.seat, Some(Seat::Apart(lane)) if !lane.gone().load(Ordering::Relaxed));
+            if !is_sound && let Some(seat) = self.seat.take() {
+                assert!(self.returns.push(seat).is_ok());
+            }
+            is_sound
+        }
+    }
+
+    /// What a process of this command has.
+    fn made(number: u64, command: &str) -> (Seat, Option<Process>) {
+        let problem = Problem::new(&Model::parse(b"error(0.1) D0\n").unwrap()).unwrap();
+        let (lane, _) = Lane::new(&problem, "", "", number).unwrap();
+        let child = Command::new("sh").args(["-c", command]).spawn().unwrap();
+        let process = Process { child, gone: Arc::clone(lane.gone()), number };
+        (Seat::Apart(lane), Some(process))
+    }
+
+    #[test]
+    fn a_matcher_whose_processes_ended_while_it_had_no_shots_gets_a_sound_seat() {
+        let ((gives, seats), (returns, taken)) = (mailbox(SEATS), mailbox(SEATS));
+        let (alive, wants_at) = (Arc::new(()), Some(Ticks(0)));
+        let mut place = Place { seats: gives, returns: taken, alive, process: None, wants_at, given: 0 };
+        let mut matching = Matching { seats, returns, seat: None };
+        for number in 0..6 {
+            if place.wants_seat(Ticks(number)) {
+                let (seat, process) = made(number, "exit");
+                place.give(seat, process);
+            }
+            while place.process.as_mut().is_some_and(|process| !process.has_ended()) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        let has_decoded = (6..12).any(|number| {
+            if place.wants_seat(Ticks(number)) {
+                let (seat, process) = made(number, "exec sleep 60");
+                place.give(seat, process);
+            }
+            matching.decodes()
+        });
+        assert!(has_decoded);
     }
 }

@@ -172,6 +172,23 @@ fn more_failures_than_are_remembered_cancel_the_graph() {
 }
 
 #[test]
+fn an_exact_graph_that_a_failure_has_cancelled_accepts_tasks_and_skips_them() {
+    let config = Config { deps: Deps::InferTensorMapExact, failures: 2, map_entries: 16, ..small(1, Ready::Fifo) };
+    let mut workload = Workload::new(config);
+    let tensor = workload.tensor(Shape { rows: 120, columns: 1, element_bytes: 16, granule_bytes: 16 }).unwrap();
+    let (mut graph, _, _) = of_workload(workload, clock(), |_: &Work| Ended::Failed(1));
+    for number in 0..40 {
+        // Three regions, of which two can be remembered.
+        let written = [0, 40, 80].map(|row| tensor.tile(number + row, 0, 1, 1).write());
+        let found = graph.try_submit(&task(0), &written, &[]);
+        assert!(found.is_ok(), "task {number}: {found:?}");
+        graph.wait();
+    }
+    let summary = graph.finish();
+    assert_eq!((summary.failed, summary.cancelled), (1, 39));
+}
+
+#[test]
 fn an_unknown_dependency_and_a_pool_without_a_worker_are_refused() {
     let (mut graph, _, _) = compile(small(1, Ready::WorkSteal), |_: &Work| Ended::Done);
     assert_eq!(graph.submit(&task(0), &[], &[TaskId(99)]), Err(SubmitError::Unknown { task: TaskId(99) }));

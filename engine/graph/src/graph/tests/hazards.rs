@@ -1,7 +1,7 @@
 //! Each way in which task graphs are known to break, by name.
 
 use super::super::{Batch, BlockedBy, Ended, Pool, Ready, Region, Shape, Summary, TaskId, Work};
-use super::super::{CompleteError, Config, Count, Deps, Overflow, Start, SubmitError, Submitter, Workload};
+use super::super::{CompleteError, Config, Count, Deps, Issue, Overflow, Start, SubmitError, Submitter, Workload};
 use super::{Log, Seeded, clock, compile, drive, of_workload, small, task};
 use crate::clock::Clock;
 use std::sync::Arc;
@@ -254,6 +254,67 @@ fn the_oldest_task_and_what_holds_it_up_are_observed() {
     graph.observed();
     assert_eq!(graph.finish().retired, 2, "{waits}");
     assert_eq!(oldest(&mut graph), None);
+}
+
+#[test]
+fn the_oldest_task_does_not_wait_for_the_permit_that_it_has() {
+    let config = Config { issue: Issue::Global(1), ..small(1, Ready::Fifo) };
+    let (mut graph, _, mut completer) = compile(config, |_: &Work| Ended::Launched);
+    let launched = graph.submit(&task(0), &[], &[]).unwrap();
+    while graph.work(8) > 0 {}
+    let observed = graph.observed();
+    assert_eq!((observed.permits_used, observed.parked), (1, 0));
+    assert_eq!(observed.oldest.map(|(_, _, holdup)| holdup), Some(BlockedBy::Worker));
+    completer.complete(launched, None).unwrap();
+    graph.finish();
+}
+
+#[test]
+fn a_submission_that_is_repeated_until_the_window_has_room_is_one_stall() {
+    let (mut graph, _, _) = compile(Config { window_tasks: 4, ..small(1, Ready::Fifo) }, |_: &Work| Ended::Done);
+    for number in 0..4 {
+        graph.try_submit(&task(number), &[], &[]).unwrap();
+    }
+    assert_eq!(graph.summary().stalls, 0);
+    for _ in 0..5 {
+        assert!(graph.try_submit(&task(4), &[], &[]).is_err());
+    }
+    while graph.work(8) > 0 {}
+    graph.try_submit(&task(4), &[], &[]).unwrap();
+    assert_eq!(graph.finish().stalls, 1);
+}
+
+#[test]
+fn only_tasks_beyond_the_window_count_as_overflows() {
+    let config = Config { window_tasks: 16, slab_tasks: 1_024, overflow: Overflow::Benchmark, ..small(1, Ready::Fifo) };
+    let (mut graph, _, _) = compile(config, |_: &Work| Ended::Done);
+    for number in 0..10 {
+        for _ in 0..10 {
+            graph.try_submit(&task(number), &[], &[]).unwrap();
+        }
+        assert_eq!(graph.wait().overflows, 0, "ten of sixteen under way");
+    }
+    for number in 0..20 {
+        graph.try_submit(&task(number), &[], &[]).unwrap();
+    }
+    assert_eq!(graph.finish().overflows, 4);
+}
+
+/// [`Submitter::submit`] waits only as long as there is something to wait for.
+#[test]
+fn a_task_that_never_has_room_in_the_map_is_refused_and_not_waited_for() {
+    for deps in [Deps::InferBytesOverlap, Deps::InferTensorMapExact] {
+        let config = Config { deps, map_entries: 16, ..small(1, Ready::Fifo) };
+        let mut workload = Workload::new(config);
+        let tensor = workload.tensor(Shape { rows: 1, columns: 1_024, element_bytes: 1, granule_bytes: 16 }).unwrap();
+        let (mut graph, _, _) = of_workload(workload, clock(), |_: &Work| Ended::Done);
+        let parts: Vec<_> = (0..32).map(|part| tensor.range(part * 32, 32).write()).collect();
+        graph.submit(&task(0), &parts[..2], &[]).unwrap();
+        let refused = graph.submit(&task(1), &parts, &[]);
+        assert!(matches!(refused, Err(SubmitError::Full { knob: "map_entries", .. })), "{deps:?}: {refused:?}");
+        graph.submit(&task(2), &parts[..2], &[]).unwrap();
+        assert_eq!(graph.finish().retired, 2, "{deps:?}");
+    }
 }
 
 fn run_empty(tasks: u64) -> Summary {

@@ -74,6 +74,25 @@ fn a_launch_holds_its_permit_until_it_is_complete() {
 }
 
 #[test]
+fn a_task_that_waited_for_a_permit_runs_only_on_a_worker_of_its_pool() {
+    for ready in [Ready::WorkSteal, Ready::Fifo] {
+        let workers = vec![Pool::Cpu, Pool::Device];
+        let config = Config { workers, issue: Issue::Global(1), ..small(1, ready) };
+        let (mut graph, mut workers, mut completer) = compile(config, |_: &Work| Ended::Launched);
+        let device = |number| Task { pool: Pool::Device, ..task(number) };
+        let ids = [0, 1].map(|number| graph.submit(&device(number), &[], &[]).unwrap());
+        while workers[0].work(8) > 0 {}
+        assert_eq!(graph.observed().parked, 1, "{ready:?}");
+        completer.complete(ids[0], None).unwrap();
+        assert_eq!(graph.work(8), 0, "{ready:?}: a task of the other pool");
+        assert!(graph.worker().is_idle() && !workers[0].is_idle());
+        assert_eq!(workers[0].work(8), 1, "{ready:?}");
+        completer.complete(ids[1], None).unwrap();
+        assert_eq!(graph.finish().retired, 2);
+    }
+}
+
+#[test]
 fn a_permit_comes_back_when_a_body_panics() {
     let config = Config { issue: Issue::Global(1), ..small(1, Ready::WorkSteal) };
     let (mut graph, _, _) = compile(config, |_: &Work| std::panic::resume_unwind(Box::new(())));

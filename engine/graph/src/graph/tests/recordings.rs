@@ -1,7 +1,11 @@
 //! A recorded graph runs again in the same order, submitting nothing.
 
-use super::super::{Config, Count, Deps, Ended, Ready, RecordError, Shape, Status, Task, TaskId, Work, Workload};
-use super::{Seeded, clock, compile, drive, of_workload, small, task};
+use super::super::shared::RECORDED;
+use super::super::{
+    Config, Count, Deps, Ended, Issue, Ready, RecordError, Shape, Status, Task, TaskId, Work, Workload,
+};
+use super::{Log, Seeded, clock, compile, drive, of_workload, small, task};
+use crate::units::Ticks;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -139,4 +143,115 @@ fn recordings_are_refused_out_of_turn() {
     graph.end_recording().unwrap();
     graph.wait();
     assert_eq!(graph.record(), Err(RecordError::TooMany { limit: 1 }));
+}
+
+#[test]
+fn a_failure_that_retired_during_the_recording_poisons_what_reads_its_result() {
+    let body = |work: &Work| if work.task.args[0] == 0 { Ended::Failed(1) } else { Ended::Done };
+    let (mut graph, _, _) = compile(small(1, Ready::Fifo), body);
+    graph.record().unwrap();
+    let failed = graph.submit(&task(0), &[], &[]).unwrap();
+    graph.wait();
+    let reads = graph.submit(&task(1), &[], &[failed]).unwrap();
+    graph.wait();
+    assert_eq!(graph.status(reads), Status::Poisoned(failed));
+}
+
+#[test]
+fn recorded_predecessors_that_have_retired_take_no_link_from_a_task_under_way() {
+    let log = Log::new(24);
+    let noted = Arc::clone(&log);
+    let body = move |work: &Work| match work.task.args[0] {
+        20 | 21 => Ended::Launched,
+        number => {
+            noted.run(number);
+            Ended::Done
+        }
+    };
+    let config = Config { window_tasks: 8, spill_links: 0, ..small(1, Ready::Fifo) };
+    let (mut graph, _, mut completer) = compile(config, body);
+    graph.record().unwrap();
+    let retired: Vec<TaskId> = (0..20).map(|number| graph.submit(&task(number), &[], &[]).unwrap()).collect();
+    graph.wait();
+    let launched = [20, 21].map(|number| graph.submit(&task(number), &[], &[]).unwrap());
+    let after =
+        |count: usize, last: TaskId| -> Vec<TaskId> { retired[..count].iter().copied().chain([last]).collect() };
+    // Of eight links beyond those in a record, the first task takes the second for its last predecessor; counting
+    // retired predecessors, the other one takes it again, a lap later.
+    graph.submit(&task(22), &[], &after(5, launched[0])).unwrap();
+    graph.submit(&task(23), &[], &after(11, launched[1])).unwrap();
+    while graph.work(8) > 0 {}
+    completer.complete(launched[0], None).unwrap();
+    while graph.work(8) > 0 {}
+    assert_eq!((log.has_run(22), log.has_run(23)), (true, false));
+    completer.complete(launched[1], None).unwrap();
+    while graph.work(8) > 0 {}
+    assert!(log.has_run(23) && graph.poll_done());
+}
+
+#[test]
+fn a_recording_that_filled_the_map_leaves_it_free_at_its_end() {
+    let config = Config { deps: Deps::InferTensorMapExact, map_entries: 16, ..small(1, Ready::Fifo) };
+    let mut workload = Workload::new(config);
+    let tensor = workload.tensor(Shape { rows: 16, columns: 1, element_bytes: 16, granule_bytes: 16 }).unwrap();
+    let (mut graph, _, _) = of_workload(workload, clock(), |_: &Work| Ended::Done);
+    let write = |row| [tensor.tile(row, 0, 1, 1).write()];
+    graph.record().unwrap();
+    for row in 0..16 {
+        graph.try_submit(&task(0), &write(row), &[]).unwrap();
+    }
+    graph.wait();
+    assert!(graph.try_submit(&task(0), &write(0), &[]).is_err(), "a recording keeps its entries");
+    graph.end_recording().unwrap();
+    assert!(graph.try_submit(&task(0), &write(0), &[]).is_ok());
+    graph.finish();
+}
+
+#[test]
+fn tasks_that_a_round_skips_count_as_those_of_a_graph() {
+    let fails = Arc::new(AtomicU64::new(u64::MAX));
+    let failing = Arc::clone(&fails);
+    let body = move |work: &Work| {
+        if work.task.args[0] == failing.load(Ordering::Relaxed) { Ended::Failed(5) } else { Ended::Done }
+    };
+    let (mut graph, _, _) = compile(small(1, Ready::Fifo), body);
+    graph.record().unwrap();
+    let first = graph.submit(&task(0), &[], &[]).unwrap();
+    graph.submit(&task(1), &[], &[first]).unwrap();
+    let recording = graph.end_recording().unwrap();
+    graph.wait();
+    fails.store(0, Ordering::Relaxed);
+    graph.replay(recording).unwrap();
+    graph.wait();
+    let counted = [Count::Ran, Count::Failed, Count::Skipped].map(|what| graph.worker().counted(what));
+    assert_eq!(counted, [4, 1, 1], "run or skipped, of these failed, of these skipped");
+}
+
+#[test]
+fn a_round_with_more_tasks_that_wait_for_a_permit_than_the_window_holds_ends() {
+    for ready in [Ready::WorkSteal, Ready::Fifo] {
+        let is_launching = Arc::new(AtomicU64::new(0));
+        let launches = Arc::clone(&is_launching);
+        // The first task keeps its permit until its worker ends it.
+        let body = move |work: &Work| {
+            if launches.load(Ordering::Relaxed) == 1 && work.task.args[0] == 0 { Ended::Launched } else { Ended::Done }
+        };
+        let config = Config { issue: Issue::Global(1), window_tasks: 16, ..small(1, ready) };
+        let (mut graph, _, _) = compile(config, body);
+        graph.record().unwrap();
+        for number in 0..200 {
+            graph.submit(&task(number), &[], &[]).unwrap();
+        }
+        let recording = graph.end_recording().unwrap();
+        graph.wait();
+        is_launching.store(1, Ordering::Relaxed);
+        graph.replay(recording).unwrap();
+        for _ in 0..20 {
+            graph.work(64);
+        }
+        assert!(!graph.poll_done() && graph.observed().permits_used == 1, "{ready:?}");
+        let work = Work { id: TaskId(0), task: task(0), worker: 0, item: RECORDED };
+        graph.worker.end_launched_work(&work, Ticks(0)).unwrap();
+        assert_eq!(graph.wait().failed, 0, "{ready:?}");
+    }
 }
