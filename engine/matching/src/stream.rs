@@ -68,7 +68,21 @@ pub enum StreamModelError {
         /// `commit` or `buffer`.
         what: &'static str,
     },
+    /// Each round takes the memory of the largest one.
+    #[error(
+        "{rounds} rounds of up to {members} detectors take too much memory, for each round takes that of the largest; \
+         check the times of the detectors, or match whole shots"
+    )]
+    Uneven {
+        /// Number of rounds.
+        rounds: u32,
+        /// Detectors of the largest round.
+        members: u32,
+    },
 }
+
+/// Most rounds times detectors of the largest: 256 times as many as of a model of 2^18 detectors with equal rounds.
+const PLACES_MAX: u64 = 1 << 26;
 
 /// Why a round is refused, or a shot has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
@@ -231,6 +245,10 @@ impl StreamModel {
             Place { round, member: sizes[round as usize] - 1 }
         };
         let places: Vec<Place> = round_of.iter().map(place).collect();
+        let members = sizes.iter().copied().max().unwrap_or(0);
+        if u64::from(rounds) * u64::from(members) > PLACES_MAX {
+            return Err(StreamModelError::Uneven { rounds, members });
+        }
         let place_of = |node: u32| places[graph.detector_of[node as usize] as usize];
         let distance = |edge: &crate::graph::Ends| {
             if edge.b == graph.boundary() { 0 } else { place_of(edge.a).round.abs_diff(place_of(edge.b).round) }
@@ -245,7 +263,7 @@ impl StreamModel {
             rounds,
             span,
             slots: ring.min(rounds),
-            members: sizes.iter().copied().max().unwrap_or(0),
+            members,
             halves: Vec::new(),
             twins: Vec::new(),
             half_observables: Vec::new(),

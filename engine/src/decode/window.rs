@@ -123,6 +123,17 @@ pub enum WindowError {
         /// The model's.
         found: u32,
     },
+    /// In a stream and in blocks each round takes the memory of the largest one.
+    #[error(
+        "found {rounds} rounds of up to {members} detectors, expected rounds of about one size in a stream or in blocks; \
+         check the times of the detectors, or use window: Some(..) or None"
+    )]
+    Uneven {
+        /// The model's rounds of detectors.
+        rounds: u32,
+        /// Detectors of the largest one.
+        members: u32,
+    },
 }
 
 impl WindowError {
@@ -130,6 +141,7 @@ impl WindowError {
     pub(super) fn of_stream(error: &StreamModelError, model: &Model) -> Self {
         match error {
             StreamModelError::Observables { .. } => Self::Observables { found: model.observables },
+            &StreamModelError::Uneven { rounds, members } => Self::Uneven { rounds, members },
             _ => unreachable!("a graph's edges join its own detectors, sizes are checked: {error}"),
         }
     }

@@ -130,7 +130,7 @@ pub struct SocketClient {
 
 impl SocketClient {
     /// Connects to the engine at `place`. `session` grows with each start; each shot is sent in
-    /// `parts` parts.
+    /// `parts` parts, or in as many as it needs.
     ///
     /// # Errors
     /// Errors of the system, or a `place` that is no socket on this system.
@@ -213,6 +213,13 @@ impl SocketClient {
     }
 }
 
+/// The fewest parts of a shot that fit a datagram each; the last one has the soft bytes, too.
+fn fewest_parts(welcome: &Welcome) -> u32 {
+    let bytes = packet::payload_bytes(welcome.bits, welcome.encoding);
+    let room = PAYLOAD_BYTES_MAX.saturating_sub(welcome.soft_bytes as usize).max(1);
+    bytes.div_ceil(room as u64) as u32
+}
+
 /// Packs bits `range` of a `b8` record into `out`, from bit 0 on.
 fn pack(bits: &[u8], range: std::ops::Range<u32>, encoding: Encoding, out: &mut Vec<u8>) {
     out.clear();
@@ -269,7 +276,10 @@ impl Client for SocketClient {
         for _ in 0..RECEIVED_MAX {
             let Some(datagram) = self.socket.next(&mut self.incoming)? else { break };
             match packet::reply(datagram) {
-                Some(Reply::Welcome(welcome)) if welcome.session == self.session => self.welcome = Some(welcome),
+                Some(Reply::Welcome(welcome)) if welcome.session == self.session => {
+                    self.parts = self.parts.max(fewest_parts(&welcome));
+                    self.welcome = Some(welcome);
+                }
                 Some(Reply::Answer(answered)) if answered.session == self.session => {
                     take(&received(&answered));
                     count += 1;
@@ -296,7 +306,7 @@ fn received_bits(bytes: &[u8]) -> [u64; OBSERVABLE_WORDS_MAX] {
 }
 
 /// Connects to the engine at `place` by socket or shared memory. `parts`: datagrams of a shot, for
-/// a socket.
+/// a socket; more if it does not fit them.
 ///
 /// # Errors
 /// Errors of the system that name the place.
@@ -315,5 +325,43 @@ pub fn connect(place: &SourceAddress, session: u64, parts: u32) -> io::Result<Bo
         SourceAddress::Shm { .. } => {
             Err(io::Error::new(io::ErrorKind::Unsupported, "this system has no shared memory"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Client, DATAGRAM_BYTES_MAX, Encoding, Position, SocketClient, SourceAddress, Welcome, packet};
+    use std::net::UdpSocket;
+
+    /// 16,384 outcomes of 32 bits are twice what a datagram holds.
+    #[test]
+    fn a_shot_that_is_wider_than_a_datagram_is_sent_in_parts() {
+        let engine = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let place = SourceAddress::Udp { at: engine.local_addr().unwrap(), allow: Vec::new() };
+        let mut client = SocketClient::connect(&place, 7, 1).unwrap();
+        let mut bytes = vec![0; 2 * DATAGRAM_BYTES_MAX];
+        assert_eq!(client.welcome().unwrap(), None);
+        let (_, from) = engine.recv_from(&mut bytes).unwrap();
+        let (bits, encoding) = (16_384, Encoding::Int32);
+        let welcome = Welcome { epoch: 1, session: 7, streams: 1, observables: 1, bits, encoding, soft_bytes: 0 };
+        let length = packet::write_welcome(&mut bytes, &welcome);
+        engine.send_to(&bytes[..length], from).unwrap();
+        while client.welcome().unwrap().is_none() {}
+        while engine.set_nonblocking(true).is_ok() && engine.recv(&mut bytes).is_ok() {}
+        engine.set_nonblocking(false).unwrap();
+        assert!(client.send_soft(0, 0, &vec![0xff; 2_048], &[]).unwrap());
+        let mut next_bit = 0;
+        loop {
+            let length = engine.recv(&mut bytes).unwrap();
+            assert!(length <= DATAGRAM_BYTES_MAX, "{length} bytes");
+            let packet::Request::Shot(part) = packet::request(&bytes[..length]).unwrap() else { continue };
+            assert_eq!(part.first_bit, next_bit);
+            next_bit += part.bits;
+            if part.position == Position::Last {
+                break;
+            }
+        }
+        assert_eq!(next_bit, bits);
     }
 }

@@ -152,7 +152,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// Bytes of `bits` bits in `encoding`.
-const fn payload_bytes(bits: u32, encoding: Encoding) -> u64 {
+pub(super) const fn payload_bytes(bits: u32, encoding: Encoding) -> u64 {
     match encoding {
         Encoding::Bits => bits.div_ceil(8) as u64,
         Encoding::Int32 => bits as u64 * 4,

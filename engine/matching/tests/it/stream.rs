@@ -282,6 +282,11 @@ fn rounds_out_of_order_and_strange_detectors_are_refused() {
     assert_eq!(refused(2, 1, 1), StreamModelError::Observables { words: 2 });
     assert_eq!(refused(1, 0, 1), StreamModelError::Size { what: "commit" });
     assert_eq!(refused(1, 1, 0), StreamModelError::Size { what: "buffer" });
+    // A hundred thousand detectors at one time, and as many at other times.
+    let round_of: Vec<u32> = (0..100_000).chain([0; 100_000]).collect();
+    let uneven = |said: StreamModelError| said == StreamModelError::Uneven { rounds: 100_000, members: 100_001 };
+    assert!(uneven(StreamModel::new(&round_of, 1, [], 1, 1).map(drop).unwrap_err()));
+    assert!(uneven(BlockModel::new(&round_of, 1, [], 1).map(drop).unwrap_err()));
     let said = matcher.round(5, []).unwrap_err().to_string();
     assert_eq!(said, "round 5 was given, but round 3 is next; give each round once, in order");
 }
