@@ -3,8 +3,8 @@
 //! Pure, on the console thread. The only place that makes a [`Command::Profile`]: after a confirmed
 //! question, or for a step down, which takes no resources from other users.
 
-use super::refusals::refuse_while_watching;
-use super::{notice, questions};
+use super::notice;
+use super::refusals::{refuse_in_recording, refuse_while_watching};
 use crate::effect::Effect;
 use crate::model::commands::said;
 use crate::model::measured::{AFTER_NS, Facts};
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// Opens the chooser.
 pub(super) fn choose(model: &mut Model) -> Vec<Effect> {
-    if model.is_replay() && questions::refuse(model, "another profile") || refuse_while_leaving(model) {
+    if refuse_in_recording(model, "another profile") || refuse_while_leaving(model) {
         return Vec::new();
     }
     model.overlay = Some(Overlay::Chooser);

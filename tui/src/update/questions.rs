@@ -2,7 +2,7 @@
 //!
 //! Pure, on the console thread. Input of reasons for commands is here too.
 
-use super::refusals::refuse_while_watching;
+use super::refusals::{refuse_in_recording, refuse_while_watching};
 use super::{notice, profile};
 use crate::effect::Effect;
 use crate::model::questions::word;
@@ -29,11 +29,7 @@ pub(super) fn about_hosts(model: &mut Model, wanted: Wanted) -> Vec<Effect> {
 
 /// Refuses with a notice in a recording, in a read-only console, and while leaving.
 pub(super) fn refuse(model: &mut Model, what: &str) -> bool {
-    if model.is_replay() {
-        notice(model, NoticeKind::Refused, format!("{what} refused: this is a recording, no engine runs"));
-        return true;
-    }
-    refuse_while_watching(model, what) || profile::refuse_while_leaving(model)
+    refuse_in_recording(model, what) || refuse_while_watching(model, what) || profile::refuse_while_leaving(model)
 }
 
 /// Asks about the silo under the cursor.

@@ -1,4 +1,4 @@
-//! Refusals of a read-only console.
+//! Refusals of a read-only console, and of one that shows a recording.
 
 use super::notice;
 use crate::model::{Model, NoticeKind};
@@ -15,4 +15,12 @@ pub(super) fn refuse_while_watching(model: &mut Model, what: &str) -> bool {
         notice(model, NoticeKind::Refused, text);
     }
     model.is_watching()
+}
+
+/// Refuses with a notice if this console shows a recording.
+pub(super) fn refuse_in_recording(model: &mut Model, what: &str) -> bool {
+    if model.is_replay() {
+        notice(model, NoticeKind::Refused, format!("{what} refused: this is a recording, no engine runs"));
+    }
+    model.is_replay()
 }
