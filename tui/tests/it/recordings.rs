@@ -358,7 +358,7 @@ fn the_console_looks_back_writes_a_note_and_replays_it() {
     replay.press("2");
     replay.see_words(&["threads: which is late", "hot-0"]);
     replay.press("p");
-    replay.see_words(&["cannot switch profiles"]);
+    replay.see_words(&["another profile refused", "recording"]);
     replay.press("q");
     assert_eq!(replay.end(), 0, "{}", replay.text());
     let events = fs::read_to_string(run_dirs(&world)[0].join("events.jsonl")).unwrap();
