@@ -349,15 +349,20 @@ fn a_role_that_always_reports_work_and_moves_nothing_is_alarmed() {
     assert_eq!(world.alarm(RuleId::NeverIdle, Site::Thread(1)), None);
 }
 
+/// Plans and pins the first thread, which is this process, to core 7; returns its number.
+fn pin_to_core_7(world: &World) -> u32 {
+    let (block, tid) = (world.board.thread(0), std::process::id());
+    board::set(&block.tid, u64::from(tid));
+    board::set(&block.planned_core, 8);
+    board::set(&block.pinned, 1);
+    tid
+}
+
 /// A core of the machine that is switched off for half a second, and on again.
 #[test]
 fn a_core_that_goes_offline_is_named_and_its_thread_is_pinned_again_when_it_is_back() {
     let mut world = world(Vec::new());
-    let tid = std::process::id();
-    let block = world.board.thread(0);
-    board::set(&block.tid, u64::from(tid));
-    board::set(&block.planned_core, 8);
-    board::set(&block.pinned, 1);
+    let tid = pin_to_core_7(&world);
     let online = |world: &World, cores: &str| trees::write(world.root.path(), "sys/devices/system/cpu/online", cores);
     online(&world, "0-7");
     world.run(300 * MS, [true, true]);
@@ -398,11 +403,7 @@ fn a_core_that_goes_offline_is_named_and_its_thread_is_pinned_again_when_it_is_b
 #[test]
 fn a_thread_that_may_run_on_every_core_is_pinned_to_its_own_again() {
     let mut world = world(Vec::new());
-    let tid = std::process::id();
-    let block = world.board.thread(0);
-    board::set(&block.tid, u64::from(tid));
-    board::set(&block.planned_core, 8);
-    board::set(&block.pinned, 1);
+    let tid = pin_to_core_7(&world);
     trees::write(world.root.path(), "sys/devices/system/cpu/online", "0-7");
     // Somebody's decision: told, and left.
     for cores in [vec![7], vec![3], vec![6, 7]] {
@@ -429,10 +430,7 @@ fn a_thread_that_may_run_on_every_core_is_pinned_to_its_own_again() {
 #[test]
 fn a_core_that_leaves_the_cpuset_is_named_and_its_thread_is_pinned_again_once_it_is_free() {
     let mut world = world(Vec::new());
-    let block = world.board.thread(0);
-    board::set(&block.tid, u64::from(std::process::id()));
-    board::set(&block.planned_core, 8);
-    board::set(&block.pinned, 1);
+    pin_to_core_7(&world);
     trees::write(world.root.path(), "sys/devices/system/cpu/online", "0-7");
     trees::write(world.root.path(), "proc/self/cgroup", "3:cpuset:/lab\n");
     let cpuset = |world: &World, cores: &str| {
