@@ -125,8 +125,8 @@ pub enum WindowError {
     },
     /// In a stream and in blocks each round takes the memory of the largest one.
     #[error(
-        "found {rounds} rounds of up to {members} detectors, expected rounds of about one size in a stream or in blocks; \
-         check the times of the detectors, or use window: Some(..) or None"
+        "found {rounds} rounds of up to {members} detectors, expected rounds of about one size in a stream or in \
+         blocks; check the times of the detectors, or use window: Some(..) or None"
     )]
     Uneven {
         /// The model's rounds of detectors.

@@ -28,8 +28,8 @@ use std::sync::Arc;
 fn bench(model: &Arc<Model>, window: Window) -> Bench {
     let clock = Clock::machine();
     let (detectors, observables) = (model.detector_words(), model.observable_words());
-    let (_, _, _, table) =
-        table(Geometry { slots: 1, detector_words: detectors as u32, observable_words: observables as u32 });
+    let geometry = Geometry { slots: 1, detector_words: detectors as u32, observable_words: observables as u32 };
+    let table = table(geometry).3;
     let shape = Shape { threads: 1, silos: 1, slots: 1, workers: 1, decoders: 1, streams: 1 };
     let own = Silo::new(0);
     let pipe = Pipe {
