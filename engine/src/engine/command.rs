@@ -370,7 +370,7 @@ impl Executor {
     /// Prepares the decoders or models that `command` asks for, directly or by the profile that it
     /// names, and returns them with the profile that they are for; `None`: those in force stay.
     fn prepared(&self, command: &Command, loaded: Option<&Profile>) -> Result<Option<(Profile, Change)>, Refused> {
-        let before = self.steering.lock().decoders().1.epoch();
+        let before = self.steering.lock().decoder_epoch();
         let prepared = self.prepare(command, loaded)?;
         // The profile and the change were read one after the other: another change came between them.
         if prepared.as_ref().is_some_and(|(_, change)| change.after() != before) {

@@ -44,6 +44,11 @@ impl Steering {
         ((*self.profile).clone(), self.handles.decoders.clone())
     }
 
+    /// Epoch of the decoders and models in force.
+    pub(in crate::engine) fn decoder_epoch(&self) -> u64 {
+        self.handles.decoders.epoch()
+    }
+
     /// Decodes by `change`, which was made for `profile`, until a profile with other decoders.
     /// Returns its epoch.
     pub(in crate::engine) fn set_decoders(&mut self, profile: &Profile, change: Change) -> Result<u64, ApplyError> {
