@@ -4,6 +4,7 @@
 //! bucket that ends by then, so a rate is that of a deadline up to 6.25 % shorter. Pure.
 
 use super::histogram::{DEADLINES_NS, Histogram, bucket_of};
+use super::reading::sum;
 use super::snapshot::StreamView;
 
 /// Shots that have no right answer by a deadline.
@@ -42,7 +43,7 @@ pub fn wrong_or_late<'a>(
 /// Answers that are not there by `deadline_ns`.
 fn late(latency: &Histogram, deadline_ns: u64) -> u64 {
     let there = latency.buckets().filter(|&(top_ns, _)| bucket_of(top_ns) < bucket_of(deadline_ns));
-    latency.count() - there.map(|(_, count)| count).sum::<u64>()
+    latency.count() - sum(there.map(|(_, count)| count))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! Bounds: [`BUCKETS`] buckets cover 0..=2⁶³ ns; each bucket is at most 1/16 of its value wide, so a quantile read
 //! from it is at most 6.25 % above the true one. Never allocates on the recording side, never reads a clock.
 
+use super::reading::sum;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -73,7 +74,7 @@ impl HistogramBlock {
     /// Number of values: the sum of the buckets.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed)).sum()
+        sum(self.buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed)))
     }
 
     /// Forgets all values.
@@ -173,7 +174,7 @@ impl Histogram {
     /// Number of values.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.counts.iter().sum()
+        sum(self.counts.iter().copied())
     }
 
     /// Largest value ever recorded, nanoseconds.
@@ -259,9 +260,9 @@ impl Histogram {
             self.counts.resize(other.counts.len(), 0);
         }
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
-            *mine += theirs;
+            *mine = mine.saturating_add(*theirs);
         }
-        self.sum_ns += other.sum_ns;
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 

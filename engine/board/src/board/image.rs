@@ -259,6 +259,22 @@ mod tests {
         assert_eq!(files(folder.path())[0].path, path);
     }
 
+    /// As a file of another program may be: sums of such counters are the largest number.
+    #[test]
+    fn a_board_whose_words_are_the_largest_numbers_is_read() {
+        let shape = Shape { silos: 2, decoders: 2, ..SHAPE };
+        let board = Board::create(shape, Place::Private).unwrap();
+        let head = board.place_of_block(board.thread(0));
+        let mut image = Image::of(&board);
+        image.words_mut()[head..].fill(u64::MAX);
+        let board = image.board().unwrap();
+        set(&board.header().nanos_per_tick_q32, 1 << 32);
+        let snapshot = board.snapshot(&Image::of(&board).clock(Ticks(100)).unwrap());
+        assert_eq!(snapshot.totals().submitted, u64::MAX);
+        let graph = &snapshot.silos[1].graph;
+        assert_eq!(graph.workers[0].steals_failed, u64::MAX);
+    }
+
     #[cfg(unix)]
     #[test]
     fn what_is_named_like_a_board_and_is_no_regular_file_is_refused_at_once_and_said() {

@@ -17,7 +17,7 @@ mod threads;
 use super::alarms::{AlarmRecord, AlarmState, Site};
 use super::histogram::HistogramBlock;
 use super::layout::{ANSWER_READERS_MAX, ERRORS_MAX, Stage};
-use super::reading::{Now, flag, fraction, number, one_less};
+use super::reading::{Now, flag, fraction, number, one_less, sum};
 use super::snapshot::{
     AlarmView, ArbiterView, ClockView, Consequence, ControlView, Counters, DeviceState, DriftView, EngineView,
     ErrorCount, FaultView, GpuView, GraphView, IncidentRoot, IncidentView, LifecycleView, LogView, MovesView,
@@ -47,7 +47,7 @@ impl Board {
         let (threads, silos) = (self.shape().threads as usize, self.shape().silos as usize);
         let board_path = self.path().map(|path| path.display().to_string());
         let (alarms, incidents) = reader.alarms();
-        let dropped = (0..threads).map(|thread| get(&self.thread(thread).events_dropped)).sum();
+        let dropped = sum((0..threads).map(|thread| get(&self.thread(thread).events_dropped)));
         let depths = (0..).zip(0..silos).map(|(id, silo)| SiloDepthView::read(self.silo_depth(silo), now, id));
         Snapshot {
             at_ns: now.ns(),
@@ -158,7 +158,7 @@ impl Reader<'_> {
         let completed = slots.iter().filter(|slot| slot.state == SlotState::Completed).count() as u64;
         let (graph, decoders) = (self.board.graph(silo), self.board.decoders(silo));
         let lanes: Vec<u64> = decoders.iter().map(|decoder| get(&decoder.in_lane)).collect();
-        let decoded = decoders.iter().map(|decoder| get(&decoder.decoded)).sum();
+        let decoded = sum(decoders.iter().map(|decoder| get(&decoder.decoded)));
         let lane_shots = get(&graph.lane_shots);
         let mut rings = vec![
             ring("rx", capacity, written.saturating_sub(taken), written, get(&feed.slot_waits)),
@@ -166,11 +166,11 @@ impl Reader<'_> {
             ring(
                 "lanes",
                 lane_shots.saturating_mul(lanes.len() as u64),
-                lanes.iter().sum(),
+                sum(lanes.iter().copied()),
                 decoded,
                 get(&graph.lane_waits),
             ),
-            ring("tx", capacity, completed, get(&harvest.position) + completed, 0),
+            ring("tx", capacity, completed, get(&harvest.position).saturating_add(completed), 0),
         ];
         if get(&harvest.sink_capacity) > 0 {
             let readers = (get(&harvest.sink_readers) as usize).min(ANSWER_READERS_MAX);

@@ -59,6 +59,11 @@ impl<'a> Now<'a> {
     }
 }
 
+/// The sum of counters, or the largest number: a file that another program wrote may have any counters.
+pub(in crate::board) fn sum(counters: impl IntoIterator<Item = u64>) -> u64 {
+    counters.into_iter().fold(0, u64::saturating_add)
+}
+
 pub(in crate::board) fn number(word: &AtomicU64) -> u32 {
     get(word) as u32
 }

@@ -174,15 +174,18 @@ macro_rules! total {
         impl $total {
             /// Adds those of another silo.
             pub fn add(&mut self, other: &$total) {
-                $( $( $( self.$counter += other.$counter; )? )* )*
-                $( self.$hand += other.$hand; )*
+                $( $( $( self.$counter = self.$counter.saturating_add(other.$counter); )? )* )*
+                $( self.$hand = self.$hand.saturating_add(other.$hand); )*
             }
         }
 
         $(
             impl $name {
                 pub(in crate::board) fn count(&self, total: &mut $total) {
-                    $( $( total.$counter += self.$field.view(); )? $( total.$adds += self.$field.view(); )? )*
+                    $(
+                        $( total.$counter = total.$counter.saturating_add(self.$field.view()); )?
+                        $( total.$adds = total.$adds.saturating_add(self.$field.view()); )?
+                    )*
                 }
             }
         )*

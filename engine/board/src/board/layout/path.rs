@@ -5,7 +5,7 @@
 use super::declare::Plain;
 use super::{ANSWER_READERS_MAX, COUNTS_MAX, ERRORS_MAX, OVERFLOW_OUTCOMES};
 use crate::board::histogram::{Histogram, HistogramBlock};
-use crate::board::reading::{Now, if_any, number};
+use crate::board::reading::{Now, if_any, number, sum};
 use crate::board::snapshot::graph::{FlushesView, HeldView, OldestView, ReadyView, RunningView};
 use crate::board::snapshot::placement::OutcomeCount;
 use crate::board::text::Text;
@@ -212,7 +212,7 @@ blocks! {
         stolen: u64 = block.counted(Counted::Stolen),
         /// Steals that found no task, or that another thief won.
         steals_failed: u64 =
-            block.counted(Counted::StealsEmpty) + block.counted(Counted::StealsLost),
+            sum([block.counted(Counted::StealsEmpty), block.counted(Counted::StealsLost)]),
         /// The task that it runs now.
         task: Option<RunningView> = block.running(now),
         /// Time that its decoder is expected to take for a usual shot, where shots have deadlines; 0: not measured.
@@ -391,7 +391,7 @@ impl DecodeBlock {
 }
 
 fn counted(decoders: &[DecodeBlock], what: Counted) -> u64 {
-    decoders.iter().map(|decoder| decoder.counted(what)).sum()
+    sum(decoders.iter().map(|decoder| decoder.counted(what)))
 }
 
 fn flushes(decoders: &[DecodeBlock]) -> FlushesView {

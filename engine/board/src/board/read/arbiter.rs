@@ -63,7 +63,7 @@ impl ArbiterBlock {
             refusals: get(&self.port_refusals[silo]),
             age: get(&self.port_ages[silo]),
         };
-        (0..self.port_wins.len()).map(port).filter(|port| port.wins + port.refusals > 0).collect()
+        (0..self.port_wins.len()).map(port).filter(|port| port.wins > 0 || port.refusals > 0).collect()
     }
 }
 

@@ -2,18 +2,20 @@
 
 use super::Reader;
 use crate::board::layout::ShadowBlock;
-use crate::board::reading::{Now, flag};
+use crate::board::reading::{Now, flag, sum};
 use crate::board::snapshot::ShadowView;
-use crate::board::{Board, get};
+use crate::board::{Board, HarvestBlock, get};
 use crate::units::Ticks;
+use std::sync::atomic::AtomicU64;
 
 impl Board {
     /// Shots copied for the shadow since the start, and those left out, of all silos.
     #[must_use]
     pub fn shadow_samples(&self) -> (u64, u64) {
-        let of = (0..self.shape().silos as usize).map(|silo| self.harvest(silo));
-        let of = of.map(|block| (get(&block.shadow_sampled), get(&block.shadow_left_out)));
-        of.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1))
+        let of = |word: fn(&HarvestBlock) -> &AtomicU64| {
+            sum((0..self.shape().silos as usize).map(|silo| get(word(self.harvest(silo)))))
+        };
+        (of(|block| &block.shadow_sampled), of(|block| &block.shadow_left_out))
     }
 }
 

@@ -24,9 +24,9 @@ impl DecoderShots {
         let mut sums = DecoderKind::ALL.map(none);
         for row in rows {
             let sum = &mut sums[row.decoder as usize];
-            sum.shots += row.shots;
-            sum.shots_with_observables += row.shots_with_observables;
-            sum.logical_errors += row.logical_errors;
+            sum.shots = sum.shots.saturating_add(row.shots);
+            sum.shots_with_observables = sum.shots_with_observables.saturating_add(row.shots_with_observables);
+            sum.logical_errors = sum.logical_errors.saturating_add(row.logical_errors);
         }
         sums.into_iter().filter(|sum| sum.shots > 0).collect()
     }
