@@ -178,13 +178,14 @@ impl HostFacts {
 
     /// Removes the cores that others use, with their SMT siblings, and returns a sentence on each:
     /// cores that an engine has claimed in `directory`, and cores that a running thread of another
-    /// program is pinned to.
+    /// program is pinned to, unless it is a cold thread of an engine.
     #[must_use]
     pub fn without_used_cores(mut self, directory: &Path) -> (Self, Vec<String>) {
         let claimed = claims::claimed(directory);
         let mut notes = claims::conflict_messages(&claimed);
         let mut taken: Vec<u32> = claimed.iter().map(|conflict| conflict.core).collect();
-        for pin in pins::pins(Path::new("/"), std::process::id()).into_iter().filter(|pin| pin.running) {
+        let pinned = pins::pins(Path::new("/"), std::process::id());
+        for pin in pins::in_use(pinned, &pins::hot_threads(directory)) {
             let here: Vec<u32> = pin.cores.iter().copied().filter(|core| !taken.contains(core)).collect();
             if !here.is_empty() {
                 let (cores, name, pid) = (list(&here), &pin.name, pin.pid);

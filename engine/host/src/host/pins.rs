@@ -8,9 +8,13 @@
 //! the same core both suffer. So only a pinned thread makes a core *in use* for a plan, and only
 //! while it runs.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
+
+use crate::board::image::{self, Image};
+use crate::board::{self, OwnerState};
 
 use super::machine::{allowed, status_field, user_of};
 use super::{parse_cpu_list, read_text, topology};
@@ -66,6 +70,27 @@ pub fn pins(root: &Path, own: u32) -> Vec<Pin> {
     found
 }
 
+/// Those of `pins` that keep their cores from a plan: threads that run, except cold threads of engines. `hot` has the
+/// hot threads of each engine's process.
+///
+/// An engine with one cold core pins all its cold threads there. They make way for others, and whether one of them
+/// runs at the moment of a look is chance: the next engine's plan must not depend on it.
+pub(super) fn in_use(pins: Vec<Pin>, hot: &BTreeMap<u32, Vec<u32>>) -> impl Iterator<Item = Pin> {
+    pins.into_iter().filter(|pin| pin.running && hot.get(&pin.pid).is_none_or(|tids| tids.contains(&pin.tid)))
+}
+
+/// The hot threads of the engines that have a board in `directory`, by process.
+pub(super) fn hot_threads(directory: &Path) -> BTreeMap<u32, Vec<u32>> {
+    let mut hot: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for file in image::files(directory) {
+        let Ok((image, OwnerState::Alive)) = Image::open(&file.path) else { continue };
+        let Ok(board) = image.board() else { continue };
+        let tid = |thread| u32::try_from(board::get(&board.thread(thread).tid)).ok();
+        hot.entry(image.pid()).or_default().extend((0..board.shape().threads as usize).filter_map(tid));
+    }
+    hot
+}
+
 /// Whether all of `cores` are SMT threads of one physical core, that of `first`.
 fn is_one_core(root: &Path, first: u32, cores: &[u32]) -> bool {
     let siblings = topology::core(root, first).siblings;
@@ -88,7 +113,8 @@ pub(super) fn numbers(dir: &Path) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::pins;
+    use super::{Pin, hot_threads, in_use, pins};
+    use crate::board::{Board, Place, Shape, set};
     use crate::host::trees::{machine, write};
     use std::path::Path;
 
@@ -114,6 +140,25 @@ mod tests {
             pins(root, 30).into_iter().map(|pin| (pin.tid, pin.cores, pin.running)).collect();
         assert_eq!(found, [(11, vec![4], true), (12, vec![5, 13], false)]);
         assert_eq!(pins(root, 30)[0].name, "t11");
+    }
+
+    #[test]
+    fn running_pins_are_in_use_except_those_of_an_engines_cold_threads() {
+        let folder = tempfile::tempdir().unwrap();
+        let shape = Shape { threads: 2, silos: 1, slots: 8, workers: 1, decoders: 1, streams: 1 };
+        let board = Board::create(shape, Place::Shared(folder.path().into())).unwrap();
+        let pid = std::process::id();
+        set(&board.thread(0).tid, 71);
+        set(&board.thread(1).tid, 72);
+        assert!(hot_threads(folder.path()).is_empty(), "its board is not complete yet");
+        board.publish();
+        let hot = hot_threads(folder.path());
+        let pin = |pid, tid, running| Pin { pid, tid, name: "x".into(), user: None, cores: vec![0], running };
+        let pins = vec![pin(pid, 71, true), pin(pid, 72, false), pin(pid, 73, true), pin(pid + 1, 73, true)];
+        let found: Vec<(u32, u32)> = in_use(pins, &hot).map(|pin| (pin.pid, pin.tid)).collect();
+        assert_eq!(found, [(pid, 71), (pid + 1, 73)]);
+        drop(board);
+        assert!(hot_threads(folder.path()).is_empty());
     }
 
     #[test]
