@@ -57,12 +57,9 @@ impl<B: Body> Completer<B> {
             let _ = shared.failures.push(Failure { task, reason: Reason::Failed(code) });
             outcome_of(task.0)
         });
-        resolve(shared, slot, outcome, |item| {
-            let is_sent = shared.route(item, None);
-            debug_assert!(is_sent, "only a worker keeps items itself");
-        });
-        if let Some(gate) = gate {
-            shared.gates[gate].leave();
+        resolve(shared, slot, outcome, |item| shared.route_all(item));
+        if let Some(item) = gate.and_then(|gate| shared.pass_on_permit(gate)) {
+            shared.route_all(item);
         }
         Ok(())
     }

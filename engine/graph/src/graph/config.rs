@@ -45,18 +45,19 @@ pub enum Overflow {
     Benchmark,
 }
 
-/// When the first task may run (seed 002 §7.2).
+/// When the first task may run (seed 002 §7.2). At the latest when a submission finds no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// When all tasks are submitted, or the window is full.
+    /// When all tasks are submitted.
     AfterOrchestration,
     /// At once.
     Immediate,
-    /// When this many tasks are submitted, or the submission ends, or the window is full.
+    /// When this many tasks are submitted, or the submission ends.
     Threshold(u32),
 }
 
-/// How many tasks may be between dispatch and completion (seed 002 §2.5).
+/// How many tasks may be between dispatch and completion (seed 002 §2.5). A permit that comes back
+/// goes to the task that has waited longest for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Issue {
     /// No limit.

@@ -13,13 +13,11 @@
 use super::predecessors::{Predecessors, WindowState};
 use super::region::{Access, Mode, Tile};
 
-const NONE: u32 = u32::MAX;
-
 #[derive(Clone, Copy)]
 struct Entry {
     region: Tile,
     task: u32,
-    /// Position of the next older entry of the chain.
+    /// Position of the next older entry of the chain, if that is in use.
     older: u32,
 }
 
@@ -39,9 +37,9 @@ pub(super) struct Exact {
 impl Exact {
     pub(super) fn new(entries: u32, failures: u32) -> Exact {
         let size = entries.next_power_of_two() as usize;
-        let entry = Entry { region: Tile::default(), task: 0, older: NONE };
+        let entry = Entry { region: Tile::default(), task: 0, older: 0 };
         Exact {
-            heads: vec![NONE; size].into_boxed_slice(),
+            heads: vec![0; size].into_boxed_slice(),
             ring: vec![entry; size].into_boxed_slice(),
             newest: 1,
             oldest: 1,
@@ -71,12 +69,11 @@ impl Exact {
     fn chain(&self, bucket: usize) -> impl Iterator<Item = (u32, &Entry)> {
         let in_use = self.in_use();
         let age = move |position: u32| self.newest.wrapping_sub(position);
-        let is_used = move |position: u32| position != NONE && age(position) >= 1 && age(position) <= in_use;
-        let mut at = self.heads[bucket];
+        let mut at = Some(self.heads[bucket]);
         std::iter::from_fn(move || {
-            let position = Some(at).filter(|at| is_used(*at))?;
+            let position = at.filter(|at| (1..=in_use).contains(&age(*at)))?;
             let entry = &self.ring[position as usize & (self.ring.len() - 1)];
-            at = if entry.older != NONE && age(entry.older) > age(position) { entry.older } else { NONE };
+            at = Some(entry.older).filter(|older| age(*older) > age(position));
             Some((position, entry))
         })
     }
@@ -119,7 +116,8 @@ impl Exact {
     /// Whether there is a free entry for each region that is written.
     #[inline(always)]
     pub(super) fn has_room(&self, accesses: &[Access]) -> bool {
-        self.in_use() as usize + accesses.len() <= self.ring.len()
+        let free = self.ring.len() - self.in_use() as usize;
+        accesses.len() <= free || accesses.iter().filter(|access| access.mode != Mode::In).count() <= free
     }
 
     /// Finds the last writers of the regions that task `window.now` reads, and enters the regions
@@ -149,19 +147,32 @@ impl Exact {
             self.ring[index] = Entry { region: access.region.tile, task: window.now, older };
             self.heads[bucket] = self.newest;
             self.newest = self.newest.wrapping_add(1);
-            if self.newest == NONE {
-                // This position means "none" in a chain: its entry stays unused, once in 2³²
-                // entries.
-                self.skip();
-            }
         }
     }
+}
 
-    #[cold]
-    fn skip(&mut self) {
-        let index = self.newest as usize & (self.ring.len() - 1);
-        let task = self.ring[self.newest.wrapping_sub(1) as usize & (self.ring.len() - 1)].task;
-        self.ring[index] = Entry { region: Tile::default(), task, older: NONE };
-        self.newest = self.newest.wrapping_add(1);
+#[cfg(test)]
+mod tests {
+    use super::{Exact, Predecessors, WindowState};
+    use crate::graph::region::{Region, Tile};
+
+    #[test]
+    fn a_full_ring_finds_all_its_entries_across_the_wrap_of_their_positions() {
+        let mut map = Exact::new(16, 1);
+        (map.newest, map.oldest) = (u32::MAX - 8, u32::MAX - 8);
+        let mut window = WindowState { now: 1, under_way: 16, failed: Vec::new() };
+        let mut predecessors = Predecessors::new(32);
+        let region = |row| Region { tile: Tile { row, ..Tile::default() }, ..Region::default() };
+        for row in 0..16 {
+            assert!(map.has_room(&[region(row).write()]));
+            map.infer(&[region(row).write()], &window, &mut predecessors);
+            window.now += 1;
+        }
+        assert_eq!((map.in_use(), map.has_room(&[region(0).write()])), (16, false));
+        for row in 0..16 {
+            predecessors.clear();
+            map.infer(&[region(row).read()], &window, &mut predecessors);
+            assert_eq!(predecessors.list().iter().map(|one| one.task).collect::<Vec<_>>(), [row + 1], "row {row}");
+        }
     }
 }

@@ -58,7 +58,7 @@ impl<B: Body> Submitter<B> {
             ready,
             permits_used: shared.gates.iter().map(|gate| gate.in_use()).sum(),
             permits: shared.gates.iter().map(|gate| gate.permits()).sum(),
-            parked: (0..shared.gates.len()).map(|gate| shared.parked_at(gate)).sum(),
+            parked: shared.parked(),
             oldest: self.oldest(),
         }
     }
@@ -70,11 +70,10 @@ impl<B: Body> Submitter<B> {
         }
         let slot = self.shared.slot(self.retired);
         let what = Task::of_words(self.shared.fanout.payload(slot));
-        // Where no task waits for a permit, this one has its own.
-        let gate = self.shared.gate_of(&what).filter(|gate| self.shared.parked_at(*gate) > 0);
-        let state = match (self.shared.fanout.pending(slot), gate.map(|gate| &self.shared.gates[gate])) {
+        let gate = self.shared.gate_of(&what).filter(|_| self.shared.is_parked(slot));
+        let state = match (self.shared.fanout.pending(slot), gate) {
             (waits @ 2.., _) => BlockedBy::Predecessors(waits),
-            (_, Some(gate)) if gate.in_use() == gate.permits() => BlockedBy::Gate { in_use: gate.in_use() },
+            (_, Some(gate)) => BlockedBy::Gate { in_use: self.shared.gates[gate].in_use() },
             _ => BlockedBy::Worker,
         };
         Some((TaskId(self.retired), what, state))

@@ -3,6 +3,9 @@
 //! Owned by the submitter and refilled for each task. Bounded by the task records: a predecessor is
 //! a task under way.
 
+/// Age at which a failure is forgotten, so that wrapped task numbers do not find it.
+pub(super) const FAILURE_AGE_MAX: u32 = 1 << 29;
+
 /// A predecessor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Predecessor {
@@ -34,6 +37,14 @@ impl WindowState {
     #[inline(always)]
     pub(super) fn holds_earlier(&self, task: u32) -> bool {
         self.now.wrapping_sub(task).wrapping_sub(1) < self.under_way
+    }
+
+    /// Forgets the failures that are too old.
+    pub(super) fn forget_old_failures(&mut self) {
+        let now = self.now;
+        let is_old = |(task, _): &(u32, u32)| now.wrapping_sub(*task) > FAILURE_AGE_MAX;
+        let old = self.failed.iter().take_while(|one| is_old(one)).count();
+        self.failed.drain(..old);
     }
 
     /// Outcome of a retired task: 0 unless it failed.
@@ -111,13 +122,18 @@ impl Predecessors {
             }
         }
         let place = &mut self.places[(task & self.mask) as usize];
-        match self.long.get_mut(*place as usize) {
-            Some(one) if one.task == task => one.is_data |= is_data,
-            _ => {
-                *place = self.count as u32;
-                self.long.push(Predecessor { task, is_data });
-                self.count += 1;
-            }
+        let at = match self.long.get(*place as usize) {
+            Some(one) if one.task == task => Some(*place as usize),
+            // A recording finds tasks that had the same record one after the other.
+            Some(one) if (one.task ^ task) & self.mask == 0 => self.long.iter().position(|one| one.task == task),
+            _ => None,
+        };
+        if let Some(at) = at {
+            self.long[at].is_data |= is_data;
+        } else {
+            *place = self.count as u32;
+            self.long.push(Predecessor { task, is_data });
+            self.count += 1;
         }
         if self.count == SHORT {
             self.short.copy_from_slice(&self.long);
@@ -162,6 +178,16 @@ mod tests {
         }
         assert_eq!(predecessors.list().len(), 1_000);
         assert!(predecessors.list().iter().all(|one| one.is_data));
+    }
+
+    #[test]
+    fn a_predecessor_is_kept_once_although_another_had_its_record() {
+        let mut predecessors = Predecessors::new(8);
+        (0..8).for_each(|task| predecessors.add(task, false));
+        for _ in 0..3 {
+            [100, 108, 116].into_iter().for_each(|task| predecessors.add(task, false));
+        }
+        assert_eq!(predecessors.list().len(), 11);
     }
 
     #[test]

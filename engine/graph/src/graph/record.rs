@@ -22,8 +22,8 @@ pub enum RecordError {
         /// Recordings.
         limit: u32,
     },
-    /// The recording has too many tasks.
-    #[error("recording: found {tasks} tasks, expected at most {limit}; raise {knob}")]
+    /// The recording has no task, or too many.
+    #[error("recording: found {tasks} tasks, expected 1 to {limit}; submit some within, or raise {knob}")]
     TooLarge {
         /// Its tasks.
         tasks: usize,
@@ -120,7 +120,7 @@ impl<B: Body> Submitter<B> {
         }
         self.next += 1;
         self.start();
-        self.worker.local.push_back(RECORDED | ROOTS | u64::from(recording.0) << 32);
+        self.worker.ready(RECORDED | ROOTS | u64::from(recording.0) << 32);
         Ok(TaskId(round))
     }
 }

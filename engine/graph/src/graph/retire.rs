@@ -6,7 +6,7 @@
 
 use super::config::Overflow;
 use super::shared::Failure;
-use super::submit::{DependencyMap, FAILURE_AGE_MAX, HELP_TASKS, Submitter, Summary};
+use super::submit::{DependencyMap, HELP_TASKS, Submitter, Summary};
 use super::task::{Body, Status, TaskId, status_of};
 use std::sync::atomic::Ordering;
 
@@ -37,6 +37,7 @@ impl<B: Body> Submitter<B> {
     /// Frees the entries of tasks that are found as predecessors no more.
     pub(super) fn retire_entries(&mut self) {
         self.window_state.now = self.next as u32;
+        self.window_state.forget_old_failures();
         self.found_from = self.recorder.as_ref().map_or(self.retired, |recorder| recorder.first.min(self.retired));
         self.window_state.under_way = (self.next - self.found_from) as u32;
         if let DependencyMap::Exact(map) = &mut self.dependencies
@@ -64,9 +65,6 @@ impl<B: Body> Submitter<B> {
             _ => self.summary.poisoned += 1,
         }
         let failed = &mut self.window_state.failed;
-        let is_old = |(task, _): &(u32, u32)| (self.retired as u32).wrapping_sub(*task) > FAILURE_AGE_MAX;
-        let old = failed.iter().take_while(|one| is_old(one)).count();
-        failed.drain(..old);
         if failed.len() < failed.capacity() && self.forgotten_from == u64::MAX {
             failed.push((self.retired as u32, outcome));
         } else {

@@ -1,7 +1,7 @@
-//! State that the submitter and the workers share: records, window, queues, gates, counters.
+//! State that the submitter and the workers share: records, window, queues, gates.
 //!
 //! Built once when a graph is compiled; bounded by the configuration. `queue` contains all
-//! orderings; the atomics here are flags and counters that publish nothing.
+//! orderings; the atomics here are flags that publish nothing.
 
 use super::config::{Config, Issue, Overflow, POOLS, Placement, Pool, Ready};
 use super::replay::Recording;
@@ -13,15 +13,17 @@ use pinwheel_edge::queue::fifo::Fifo;
 use pinwheel_edge::queue::gate::Gate;
 use pinwheel_edge::queue::window::Window;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Marks an item of a recording: bits 32 to 47 are the recording's number, the low bits the task's
 /// index.
 pub(super) const RECORDED: u64 = 1 << 63;
 /// Set together with it: grants the right to start the recording's root tasks.
 pub(super) const ROOTS: u64 = 1 << 62;
+/// Set in an item whose task has its permit before a worker takes it up.
+pub(super) const PERMIT: u64 = 1 << 61;
 
-/// Counters of a worker. Only that worker writes them.
+/// Counters of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Count {
@@ -75,9 +77,16 @@ impl Count {
 /// Number of counters.
 pub const COUNTS: usize = 13;
 
-#[derive(Default)]
-#[repr(align(128))]
-pub(super) struct Counters(pub(super) [AtomicU64; COUNTS]);
+/// Where a ready item is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Routed {
+    /// In a queue.
+    Sent,
+    /// With the worker that released it.
+    Kept,
+    /// Nowhere yet: its queue has no room.
+    Full,
+}
 
 /// A task that failed, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,13 +110,14 @@ pub(super) struct Shared<B> {
     /// Of each pool with workers, for each of `lanes`.
     queues: [Box<[Fifo<u64>]>; POOLS],
     pub(super) gates: Box<[Gate]>,
-    /// Of each pool with workers, for each gate: tasks that wait for a permit.
-    parked: [Box<[Fifo<u64>]>; POOLS],
+    /// For each gate, the tasks that wait for a permit, of all pools.
+    parked: Box<[Fifo<u64>]>,
+    /// For each record, whether its task is in `parked`; of no record if there is no gate.
+    is_parked: Box<[AtomicBool]>,
     pub(super) recordings: Box<[OnceLock<Recording>]>,
     pub(super) failures: Fifo<Failure>,
     /// Not 0 once cancelled. A worker that sees it late runs a few tasks more.
     pub(super) cancelled: AtomicU32,
-    pub(super) counters: Box<[Counters]>,
     pub(super) number_bits: u32,
     slot_mask: u32,
     /// A ready task always goes to the worker that released it.
@@ -136,22 +146,21 @@ impl<B> Shared<B> {
             Issue::PerPool(permits) => (POOLS as u32, permits),
         };
         let window = match config.overflow {
-            Overflow::Benchmark => records,
+            Overflow::Benchmark => config.slab_tasks.max(config.window_tasks),
             Overflow::Stall | Overflow::Abort => config.window_tasks,
         };
         let fifos = |count: u32| (0..count).map(|_| Fifo::new(records as usize)).collect();
-        let parked = std::array::from_fn(|pool| fifos(if workers_of_pool[pool].is_empty() { 0 } else { gates }));
         Shared {
             fanout: Fanout::new(records, config.spilled()),
             window: Window::new(window.into(), 1),
             inboxes: fifos(config.workers.len() as u32),
             queues,
             gates: (0..gates).map(|_| Gate::new(permits.into())).collect(),
-            parked,
+            parked: fifos(gates),
+            is_parked: (0..if gates == 0 { 0 } else { records }).map(|_| AtomicBool::new(false)).collect(),
             recordings: (0..config.recordings).map(|_| OnceLock::new()).collect(),
             failures: Fifo::new(config.failures as usize),
             cancelled: AtomicU32::new(0),
-            counters: config.workers.iter().map(|_| Counters::default()).collect(),
             number_bits: records.trailing_zeros(),
             slot_mask: records - 1,
             is_plain: ready == Ready::WorkSteal
@@ -209,14 +218,60 @@ impl<B> Shared<B> {
         &self.queues[pool]
     }
 
-    /// For each gate, the tasks of a pool that wait for a permit.
-    pub(super) fn parked(&self, pool: Pool) -> &[Fifo<u64>] {
-        &self.parked[pool as usize]
+    /// Number of tasks that wait for a permit.
+    pub(super) fn parked(&self) -> u64 {
+        self.parked.iter().map(Fifo::depth).sum()
     }
 
-    /// Number of tasks that wait for a permit of `gate`.
-    pub(super) fn parked_at(&self, gate: usize) -> u64 {
-        self.parked.iter().filter_map(|of_pool| of_pool.get(gate)).map(Fifo::depth).sum()
+    /// Whether the task of a record waits for a permit.
+    pub(super) fn is_parked(&self, slot: u32) -> bool {
+        self.is_parked.get(slot as usize).is_some_and(|is_parked| is_parked.load(Ordering::Relaxed))
+    }
+
+    fn note_parked(&self, item: u64, is_parked: bool) {
+        if item & RECORDED == 0 {
+            self.is_parked[item as u32 as usize].store(is_parked, Ordering::Relaxed);
+        }
+    }
+
+    /// Sets a task aside until it gets a permit of `gate`. Returns false if there is no room.
+    pub(super) fn park(&self, item: u64, gate: usize) -> bool {
+        self.note_parked(item, true);
+        let has_room = self.parked[gate].push(item).is_ok();
+        if !has_room {
+            self.note_parked(item, false);
+        }
+        has_room
+    }
+
+    /// The task that has waited longest for a permit of `gate`, which the caller has for it.
+    fn unpark(&self, gate: usize) -> Option<u64> {
+        let item = self.parked[gate].pop()?;
+        self.note_parked(item, false);
+        Some(item | PERMIT)
+    }
+
+    /// If a permit of `gate` is free, gives it to the task that has waited longest, which is ready then.
+    pub(super) fn admit(&self, gate: usize) -> Option<u64> {
+        if self.parked[gate].depth() == 0 {
+            return None;
+        }
+        let permit = self.gates[gate].enter()?;
+        let item = self.unpark(gate)?;
+        permit.keep();
+        Some(item)
+    }
+
+    /// Passes a permit on to the task that has waited longest, which is ready then; gives it back if none waits.
+    ///
+    /// # Why
+    /// A permit that is free for a moment could be a newer task's, again and again.
+    pub(super) fn pass_on_permit(&self, gate: usize) -> Option<u64> {
+        self.unpark(gate).or_else(|| {
+            self.gates[gate].leave();
+            // A task may have been set aside before that.
+            self.admit(gate)
+        })
     }
 
     /// The gate that a task passes, if any.
@@ -252,21 +307,21 @@ impl<B> Shared<B> {
         recording.map(|recording| (recording, item as u32 as usize))
     }
 
-    /// Sends a ready item to its queue. Returns false if the releasing worker keeps it.
+    /// Sends a ready item to its queue, unless the releasing worker keeps it.
     #[inline(always)]
-    pub(super) fn route(&self, item: u64, worker: Option<u32>) -> bool {
+    pub(super) fn route(&self, item: u64, worker: Option<u32>) -> Routed {
         if self.is_plain && worker.is_some() {
-            return false;
+            return Routed::Kept;
         }
         self.route_by_task(item, worker)
     }
 
     #[inline(never)]
-    fn route_by_task(&self, item: u64, worker: Option<u32>) -> bool {
+    fn route_by_task(&self, item: u64, worker: Option<u32>) -> Routed {
         let task = self.task_of(item);
         let queues = self.queues(task.pool);
         if self.ready != Ready::WorkSteal {
-            return self.send(&queues[task.stream as usize % queues.len()], item, worker);
+            return send(&queues[task.stream as usize % queues.len()], item);
         }
         let its_workers = &self.workers_of_pool[task.pool as usize];
         let target = match self.config.placement {
@@ -274,19 +329,28 @@ impl<B> Shared<B> {
             Placement::Releaser => worker.filter(|worker| its_workers.contains(worker)),
         };
         match target {
-            Some(target) if Some(target) == worker => false,
-            Some(target) => self.send(&self.inboxes[target as usize], item, worker),
-            None => self.send(&queues[0], item, worker),
+            Some(target) if Some(target) == worker => Routed::Kept,
+            Some(target) => send(&self.inboxes[target as usize], item),
+            None => send(&queues[0], item),
         }
     }
 
-    /// Every queue can hold all tasks under way. Only a recording with more tasks can fill one; a
-    /// worker then keeps the item.
-    fn send(&self, queue: &Fifo<u64>, item: u64, worker: Option<u32>) -> bool {
-        let is_sent = queue.push(item).is_ok();
-        assert!(is_sent || worker.is_some(), "a queue of ready tasks was full although it holds all tasks under way");
-        is_sent
+    /// Sends a ready item for a thread that can keep none.
+    pub(super) fn route_all(&self, item: u64) {
+        if self.route(item, None) == Routed::Sent {
+            return;
+        }
+        // The tasks of a recording fill at most one kind of queue, and any worker of the pool may run the task.
+        let pool = self.task_of(item).pool;
+        let inboxes = self.workers_of_pool[pool as usize].iter().map(|worker| &self.inboxes[*worker as usize]);
+        let is_sent = inboxes.chain(self.queues(pool)).any(|queue| queue.push(item).is_ok());
+        assert!(is_sent, "all queues of ready tasks were full although each holds all tasks under way");
     }
+}
+
+/// Every queue can hold all tasks under way. Only a recording with more tasks can fill one.
+fn send(queue: &Fifo<u64>, item: u64) -> Routed {
+    if queue.push(item).is_ok() { Routed::Sent } else { Routed::Full }
 }
 
 /// Ends the task of a record; calls `ready` for each task that waited for nothing else.

@@ -13,7 +13,7 @@
 use super::config::{Overflow, Pool, Start};
 use super::exact::Exact;
 use super::overlap::{InferError, Overlap};
-use super::predecessors::{Predecessors, WindowState};
+use super::predecessors::{FAILURE_AGE_MAX, Predecessors, WindowState};
 use super::region::Access;
 use super::replay::Recorder;
 use super::shared::{Failure, Shared};
@@ -30,8 +30,6 @@ const OFFER_EVERY: u64 = 16;
 const OFFER_ALL_EVERY: u64 = 64;
 /// Tasks that a waiting submitter runs at once.
 pub(super) const HELP_TASKS: u32 = 64;
-/// Age at which a failure is forgotten, so that wrapped task numbers do not find it.
-pub(super) const FAILURE_AGE_MAX: u32 = 1 << 29;
 
 /// How dependencies are found, with the state that this needs.
 #[repr(u8)]
@@ -65,7 +63,7 @@ pub enum SubmitError {
         tasks: u64,
     },
     /// The graph accepts no more tasks.
-    #[error("the graph is closed or cancelled and accepts no task; compile a new graph")]
+    #[error("the graph is closed and accepts no task; compile a new graph")]
     Closed,
     /// The region is empty or leaves its tensor.
     #[error("region: found {access:?}, which is empty or leaves its tensor; expected one within")]
@@ -192,7 +190,6 @@ impl<B: Body> Submitter<B> {
     #[cold]
     #[inline(never)]
     fn help(&mut self, attempts_idle: &mut usize) -> bool {
-        self.start();
         if self.poll_done() {
             *attempts_idle += 1;
             return *attempts_idle
@@ -236,14 +233,10 @@ impl<B: Body> Submitter<B> {
         }
         if needed(self) > self.spill_links {
             let (in_use, limit) = (self.spill_links_used().into(), self.spill_links.into());
+            self.start();
             return Err(SubmitError::Full { what: "dependencies", in_use, limit, knob: "spill_links" });
         }
         Ok(())
-    }
-
-    /// Whether the window has room for a task.
-    pub fn has_room(&mut self) -> bool {
-        self.next < self.reserved || self.reserve().is_ok()
     }
 
     /// Whether a submitted task has not ended yet.
@@ -264,33 +257,34 @@ impl<B: Body> Submitter<B> {
         if !after.is_empty() {
             self.find_named(after)?;
         }
-        let full = |in_use: u32, limit: u32| SubmitError::Full {
-            what: "dependency map",
-            in_use: in_use.into(),
-            limit: limit.into(),
-            knob: "map_entries",
-        };
         match &mut self.dependencies {
             DependencyMap::Explicit => {}
             DependencyMap::Overlap(map) => match map.infer(accesses, &self.window_state, &mut self.predecessors) {
                 Ok(()) => {}
                 Err(InferError::Outside(access)) => return Err(SubmitError::Outside { access: *access }),
                 Err(InferError::Full) => {
-                    let error = full(map.in_use(), map.pieces());
-                    self.retire();
-                    return Err(error);
+                    let (in_use, limit) = (map.in_use(), map.pieces());
+                    return Err(self.map_is_full(in_use, limit));
                 }
             },
             DependencyMap::Exact(map) => {
                 if !map.has_room(accesses) {
-                    let error = full(map.in_use(), map.entries());
-                    self.retire();
-                    return Err(error);
+                    let (in_use, limit) = (map.in_use(), map.entries());
+                    return Err(self.map_is_full(in_use, limit));
                 }
                 map.infer(accesses, &self.window_state, &mut self.predecessors);
             }
         }
         Ok(())
+    }
+
+    /// The refusal of a task that has no room in the map. Only tasks that end make some.
+    #[cold]
+    fn map_is_full(&mut self, in_use: u32, limit: u32) -> SubmitError {
+        self.retire();
+        self.start();
+        let (in_use, limit) = (in_use.into(), limit.into());
+        SubmitError::Full { what: "dependency map", in_use, limit, knob: "map_entries" }
     }
 
     /// Adds predecessors that are named by number.
@@ -392,7 +386,9 @@ impl<B: Body> Submitter<B> {
 
     #[inline(always)]
     pub(super) fn ready(&mut self, slot: u32) {
-        if !self.is_started || !self.shared.route(slot.into(), Some(0)) {
+        if self.is_started {
+            self.worker.ready(slot.into());
+        } else {
             self.worker.local.push_back(slot.into());
         }
     }
@@ -417,6 +413,7 @@ impl<B: Body> Submitter<B> {
     /// of its turn.
     pub fn flush(&mut self) {
         if self.is_started {
+            self.worker.send_unsent();
             self.worker.offer_all();
         }
     }
@@ -430,9 +427,7 @@ impl<B: Body> Submitter<B> {
         // Worker 0 may be of another pool, so tasks that it does not keep go to the shared queues.
         for _ in 0..self.worker.local.len() {
             let Some(item) = self.worker.local.pop_front() else { break };
-            if !self.shared.route(item, Some(0)) {
-                self.worker.local.push_back(item);
-            }
+            self.worker.ready(item);
         }
         self.worker.offer();
     }
@@ -449,13 +444,15 @@ impl<B: Body> Submitter<B> {
         let Some(range) = self.shared.window.reserve(block) else {
             let (tasks, is_refused) = (self.next - self.retired, self.shared.config.overflow == Overflow::Abort);
             self.summary.stalls += u64::from(is_refused || !self.is_stalled);
+            self.start();
             if is_refused {
                 return Err(SubmitError::Overflow { tasks });
             }
             self.is_stalled = true;
-            self.start();
             let limit = self.shared.window.capacity();
-            return Err(SubmitError::Full { what: "window", in_use: tasks, limit, knob: "window_tasks" });
+            let is_slab = self.shared.config.overflow == Overflow::Benchmark;
+            let knob = if is_slab { "slab_tasks" } else { "window_tasks" };
+            return Err(SubmitError::Full { what: "window", in_use: tasks, limit, knob });
         };
         self.is_stalled = false;
         self.reserved = range.end;

@@ -16,7 +16,7 @@
 //! once tasks are longer or many.
 
 use super::config::{Pool, Ready, Trace};
-use super::shared::{COUNTS, Count, Failure, RECORDED, ROOTS, Shared, resolve};
+use super::shared::{COUNTS, Count, Failure, PERMIT, RECORDED, ROOTS, Routed, Shared, resolve};
 use super::task::{Body, CANCELLED, Ended, FAILED, Reason, Task, TaskId, Work, outcome_of};
 use super::trace::Event;
 use super::{ByBody, ByCaller, CompleteError, Runner};
@@ -26,7 +26,6 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Tasks offered to thieves at once.
 const OFFER: usize = 64;
@@ -73,6 +72,8 @@ pub struct Worker<B> {
     index: u32,
     pool: Pool,
     pub(super) local: VecDeque<u64>,
+    /// Ready items whose queues had no room: only a recording with more tasks than the window has some.
+    unsent: VecDeque<u64>,
     deque: Owner,
     seed: u64,
     turn: u32,
@@ -104,6 +105,7 @@ impl<B: Body> Worker<B> {
             index,
             pool: config.workers[index as usize],
             local: VecDeque::with_capacity(config.records().max(config.ready_tasks) as usize),
+            unsent: VecDeque::new(),
             deque,
             seed: 0x9E37_79B9_7F4A_7C15 ^ u64::from(index + 1) << 17,
             turn: 0,
@@ -147,6 +149,7 @@ impl<B: Body> Worker<B> {
     fn work_through<R: Runner<B>>(&mut self, tasks_max: u32, runner: &mut R) -> u32 {
         let mut left = tasks_max;
         self.ends_turn = false;
+        self.send_unsent();
         while catch_unwind(AssertUnwindSafe(|| self.work_on(&mut left, runner))).is_err() {
             self.end_panicked();
         }
@@ -154,7 +157,6 @@ impl<B: Body> Worker<B> {
             self.flush(Count::FlushesReturn);
         }
         self.settle_round();
-        self.publish();
         tasks_max - left
     }
 
@@ -215,6 +217,25 @@ impl<B: Body> Worker<B> {
         shared.inboxes[self.index as usize].pop().or_else(|| shared.queues(self.pool)[0].pop())
     }
 
+    /// Sends a ready item to where it is to run, or keeps it.
+    #[inline(always)]
+    pub(super) fn ready(&mut self, item: u64) {
+        let routed = self.shared.route(item, Some(self.index));
+        keep(&mut self.local, &mut self.unsent, item, routed);
+    }
+
+    /// Sends what had no room before.
+    pub(super) fn send_unsent(&mut self) {
+        while let Some(item) = self.unsent.pop_front() {
+            let routed = self.shared.route(item, Some(self.index));
+            if routed == Routed::Full {
+                self.unsent.push_front(item);
+                return;
+            }
+            keep(&mut self.local, &mut self.unsent, item, routed);
+        }
+    }
+
     /// In strict order within a lane; lanes take turns.
     fn find_in_order(&mut self) -> Option<u64> {
         let queues = self.shared.queues(self.pool);
@@ -224,15 +245,19 @@ impl<B: Body> Worker<B> {
                 return Some(item);
             }
         }
-        self.local.pop_front()
+        self.local.pop_front().or_else(|| self.shared.inboxes[self.index as usize].pop())
     }
 
-    /// A task that waited for a permit and whose gate has one again.
+    /// A task that was set aside at the moment when the last permit came back, so that nobody gave it one.
     fn find_parked(&mut self) -> Option<u64> {
-        let shared = &self.shared;
-        let open = shared.gates.iter().zip(shared.parked(self.pool));
-        open.filter(|(gate, parked)| parked.depth() > 0 && gate.in_use() < gate.permits())
-            .find_map(|(_, parked)| parked.pop())
+        for gate in 0..self.shared.gates.len() {
+            let Some(item) = self.shared.admit(gate) else { continue };
+            if self.shared.task_of(item).pool == self.pool {
+                return Some(item);
+            }
+            self.ready(item);
+        }
+        None
     }
 
     fn steal(&mut self) -> Option<u64> {
@@ -323,7 +348,8 @@ impl<B: Body> Worker<B> {
 
     /// Returns whether all of them found room.
     fn offer_some(&mut self, count: usize) -> bool {
-        if self.shared.thieves.len() == 1 {
+        // Only thieves look into the deque.
+        if self.shared.thieves.len() == 1 || self.shared.ready != Ready::WorkSteal {
             return false;
         }
         let mut batch = [0; OFFER];
@@ -361,9 +387,18 @@ impl<B: Body> Worker<B> {
     }
 
     fn skip(&mut self, item: u64, outcome: u32) {
+        self.count_skipped(item);
+        self.end(item, if outcome == 0 { CANCELLED } else { outcome });
+    }
+
+    fn count_skipped(&mut self, item: u64) {
         self.count(Count::Ran);
         self.count(Count::Skipped);
-        self.end(item, if outcome == 0 { CANCELLED } else { outcome });
+        if item & PERMIT != 0
+            && let Some(gate) = self.shared.gate_of(&self.shared.task_of(item))
+        {
+            self.leave(gate);
+        }
     }
 
     /// Runs a body under its permit. Returns the outcome, or nothing if the task waits for a permit
@@ -371,13 +406,10 @@ impl<B: Body> Worker<B> {
     #[inline(always)]
     fn perform<R: Runner<B>>(&mut self, item: u64, id: TaskId, task: Task, runner: &mut R) -> Option<u32> {
         let gate = self.shared.gate_of(&task);
-        if let Some(gate) = gate {
-            let Some(permit) = self.shared.gates[gate].enter() else {
-                self.park(item, gate);
-                return None;
-            };
-            permit.keep();
-        }
+        let item = match gate {
+            Some(gate) => self.enter(item, gate)?,
+            None => item,
+        };
         self.running = Some(Running { item, gate });
         self.counts[Count::Ran as usize] += 1;
         let work = Work { id, task, worker: self.index, item };
@@ -397,7 +429,7 @@ impl<B: Body> Worker<B> {
             return None;
         }
         if let Some(gate) = gate {
-            self.shared.gates[gate].leave();
+            self.leave(gate);
         }
         match ended {
             Ended::Failed(code) => Some(self.failed(item, Reason::Failed(code))),
@@ -405,12 +437,35 @@ impl<B: Body> Worker<B> {
         }
     }
 
+    /// Gets a task its permit and returns it without the mark of one, or sets it aside.
+    fn enter(&mut self, item: u64, gate: usize) -> Option<u64> {
+        if item & PERMIT == 0 {
+            let Some(permit) = self.shared.gates[gate].enter() else {
+                self.park(item, gate);
+                return None;
+            };
+            permit.keep();
+        }
+        Some(item & !PERMIT)
+    }
+
+    /// Passes on the permit of a task that needs it no more.
+    fn leave(&mut self, gate: usize) {
+        if let Some(item) = self.shared.pass_on_permit(gate) {
+            self.ready(item);
+        }
+    }
+
     /// Sets a task aside until its gate has a permit. The gate's queue holds all tasks under way; only a recording
     /// with more tasks can fill it. The worker then keeps the task, behind its others.
     #[cold]
     fn park(&mut self, item: u64, gate: usize) {
-        if self.shared.parked(self.pool)[gate].push(item).is_ok() {
+        if self.shared.park(item, gate) {
             self.count(Count::GateWaits);
+            // The last permit may have come back before that.
+            if let Some(item) = self.shared.admit(gate) {
+                self.ready(item);
+            }
         } else if self.shared.ready == Ready::WorkSteal {
             self.local.push_front(item);
         } else {
@@ -437,6 +492,14 @@ impl<B: Body> Worker<B> {
         self.events.push_back(Event { task: work.id, kernel, stream, worker: self.index, start, end });
     }
 
+    /// Makes the event of a task's launch that of its whole run.
+    fn keep_launched_event(&mut self, work: &Work, began: Ticks) {
+        match self.events.iter_mut().rfind(|event| event.task == work.id) {
+            Some(launch) => (launch.start, launch.end) = (began, self.shared.clock.ticks()),
+            None => self.keep_event(work, began),
+        }
+    }
+
     /// Notes a failure and returns its outcome.
     #[cold]
     fn failed(&mut self, item: u64, reason: Reason) -> u32 {
@@ -457,7 +520,7 @@ impl<B: Body> Worker<B> {
             panic!("a worker panicked outside of every body");
         };
         if let Some(gate) = gate {
-            self.shared.gates[gate].leave();
+            self.leave(gate);
         }
         let outcome = self.failed(item, Reason::Panicked);
         if item & RECORDED == 0 {
@@ -507,12 +570,8 @@ impl<B: Body> Worker<B> {
 
     #[inline(always)]
     fn release(&mut self, slot: u32, outcome: u32) {
-        let Worker { shared, local, index, .. } = self;
-        resolve(shared, slot, outcome, |item| {
-            if !shared.route(item, Some(*index)) {
-                local.push_back(item);
-            }
-        });
+        let Worker { shared, local, unsent, index, .. } = self;
+        resolve(shared, slot, outcome, |item| keep(local, unsent, item, shared.route(item, Some(*index))));
     }
 
     #[inline(always)]
@@ -526,11 +585,10 @@ impl<B: Body> Worker<B> {
         let outcome = recording.take_up(index);
         let task = recording.task(index);
         if outcome != 0 || shared.is_cancelled() {
-            self.count(Count::Ran);
-            self.count(Count::Skipped);
-            self.end_recorded(item, if outcome == 0 { CANCELLED } else { outcome });
+            self.count_skipped(item);
+            self.end_recorded(item & !PERMIT, if outcome == 0 { CANCELLED } else { outcome });
         } else if let Some(outcome) = self.perform(item, TaskId(index as u64), task, runner) {
-            self.end_recorded(item, outcome);
+            self.end_recorded(item & !PERMIT, outcome);
         }
     }
 
@@ -540,7 +598,7 @@ impl<B: Body> Worker<B> {
             self.settle_round();
             self.round = item & !0xFFFF_FFFF;
         }
-        let Worker { shared, local, index, .. } = self;
+        let Worker { shared, local, unsent, index, .. } = self;
         let Some((recording, task)) = shared.recorded(item) else { return };
         if outcome != 0 {
             let round = recording.round();
@@ -549,9 +607,7 @@ impl<B: Body> Worker<B> {
         let base = item & !0xFFFF_FFFF;
         recording.resolve(task, outcome, |successor| {
             let item = base | u64::from(successor);
-            if !shared.route(item, Some(*index)) {
-                local.push_back(item);
-            }
+            keep(local, unsent, item, shared.route(item, Some(*index)));
         });
         self.round_ended += 1;
         if self.round_ended == ROUND_COUNT {
@@ -568,10 +624,7 @@ impl<B: Body> Worker<B> {
             self.pass_on(item);
         }
         for root in roots.iter().rev() {
-            let item = item & !ROOTS & !0xFFFF_FFFF | u64::from(*root);
-            if !shared.route(item, Some(self.index)) {
-                self.local.push_back(item);
-            }
+            self.ready(item & !ROOTS & !0xFFFF_FFFF | u64::from(*root));
         }
     }
 
@@ -596,12 +649,6 @@ impl<B: Body> Worker<B> {
         }
     }
 
-    fn publish(&self) {
-        for (shown, count) in self.shared.counters[self.index as usize].0.iter().zip(&self.counts) {
-            shown.store(*count, Ordering::Relaxed);
-        }
-    }
-
     /// Ends a task whose body returned `Launched` in an earlier turn of this worker.
     ///
     /// # Errors
@@ -610,7 +657,7 @@ impl<B: Body> Worker<B> {
         let (slot, gate) = self.shared.launched(task)?;
         self.resolve(slot, 0);
         if let Some(gate) = gate {
-            self.shared.gates[gate].leave();
+            self.leave(gate);
         }
         Ok(())
     }
@@ -623,13 +670,13 @@ impl<B: Body> Worker<B> {
     pub fn end_launched_work(&mut self, work: &Work, began: Ticks) -> Result<(), CompleteError> {
         if matches!(&self.shared.config.trace, Trace::Cycles(wanted) if wanted.takes(work.task.kernel, work.task.stream))
         {
-            self.keep_event(work, began);
+            self.keep_launched_event(work, began);
         }
         if work.item & RECORDED == 0 {
             return self.end_launched(work.id);
         }
         if let Some(gate) = self.shared.gate_of(&work.task) {
-            self.shared.gates[gate].leave();
+            self.leave(gate);
         }
         self.end_recorded(work.item, 0);
         self.settle_round();
@@ -637,17 +684,18 @@ impl<B: Body> Worker<B> {
     }
 
     /// Whether it has nothing to do: no task of its own, none sent to it, none in the queues of its
-    /// pool, none of its pool that waits for a permit.
+    /// pool, none that waits for a permit.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         let shared = &self.shared;
         let (own, inbox) = (self.deque.depth(), shared.inboxes[self.index as usize].depth());
         let waits = |queue: &pinwheel_edge::queue::fifo::Fifo<u64>| queue.depth() > 0;
         self.local.is_empty()
+            && self.unsent.is_empty()
             && own == 0
             && inbox == 0
             && !shared.queues(self.pool).iter().any(waits)
-            && !shared.parked(self.pool).iter().any(waits)
+            && shared.parked() == 0
     }
 
     /// Number of its own tasks, in its list and in its deque.
@@ -688,5 +736,15 @@ impl<B: Body> Worker<B> {
     /// Times of the tasks that it ran, oldest first.
     pub fn events(&self) -> impl ExactSizeIterator<Item = &Event> {
         self.events.iter()
+    }
+}
+
+/// Keeps a ready item that is in no queue.
+#[inline(always)]
+fn keep(local: &mut VecDeque<u64>, unsent: &mut VecDeque<u64>, item: u64, routed: Routed) {
+    match routed {
+        Routed::Sent => {}
+        Routed::Kept => local.push_back(item),
+        Routed::Full => unsent.push_back(item),
     }
 }

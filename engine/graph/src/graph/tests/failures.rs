@@ -1,5 +1,6 @@
 //! Failure, panic and cancellation at every point of a small graph, and what they do to the rest.
 
+use super::super::task::outcome_of;
 use super::super::{
     Config, Deps, Ended, Pool, Ready, Reason, Shape, Status, SubmitError, Task, TaskId, Work, Workload,
 };
@@ -195,4 +196,18 @@ fn an_unknown_dependency_and_a_pool_without_a_worker_are_refused() {
     let nobodys = graph.submit(&Task { pool: Pool::Device, ..task(0) }, &[], &[]);
     assert_eq!(nobodys, Err(SubmitError::NoWorker { pool: Pool::Device }));
     assert_eq!(graph.finish().retired, 0);
+}
+
+#[test]
+fn an_old_failure_does_not_poison_what_reads_a_task_whose_number_ends_alike() {
+    let (mut graph, _, _) = compile(small(1, Ready::Fifo), |_: &Work| Ended::Done);
+    // What the failure of the task 2³² before the third leaves.
+    graph.window_state.failed.push((3, outcome_of(3)));
+    let mut after = Vec::new();
+    for number in 0..4 {
+        let id = graph.submit(&task(number), &[], &after).unwrap();
+        graph.wait();
+        assert_eq!(graph.status(id), Status::Done, "task {id}");
+        after = vec![id];
+    }
 }

@@ -354,3 +354,68 @@ fn a_hundred_million_tasks_run_without_growth_of_memory() {
     let growth = resident_bytes().saturating_sub(before);
     assert!(growth < 8 << 20, "{growth} bytes");
 }
+
+#[test]
+fn the_oldest_task_waits_for_a_permit_only_if_it_was_set_aside() {
+    let config = Config { issue: Issue::Global(1), ..small(1, Ready::Fifo) };
+    let (mut graph, _, mut completer) = compile(config, |_: &Work| Ended::Launched);
+    let first = graph.submit(&task(0), &[], &[]).unwrap();
+    let waits = graph.submit(&task(1), &[], &[first]).unwrap();
+    let other = graph.submit(&task(2), &[], &[]).unwrap();
+    while graph.work(8) > 0 {}
+    let oldest = |graph: &mut Submitter<_>| graph.observed().oldest.map(|(task, _, holdup)| (task, holdup));
+    assert_eq!(graph.observed().parked, 1);
+    assert_eq!(oldest(&mut graph), Some((first, BlockedBy::Worker)), "it has the permit that another waits for");
+    completer.complete(first, None).unwrap();
+    while graph.work(8) > 0 {}
+    assert_eq!(oldest(&mut graph), Some((waits, BlockedBy::Gate { in_use: 1 })));
+    completer.complete(other, None).unwrap();
+    assert_eq!(oldest(&mut graph), Some((waits, BlockedBy::Worker)), "it has the permit and is not taken up");
+    while graph.work(8) > 0 {}
+    completer.complete(waits, None).unwrap();
+    assert_eq!(graph.finish().retired, 3);
+}
+
+#[test]
+fn a_submission_without_room_starts_a_graph_that_waits_for_more_tasks() {
+    let full_window = Config { window_tasks: 4, overflow: Overflow::Abort, ..small(1, Ready::Fifo) };
+    let full_map = Config { deps: Deps::InferTensorMapExact, map_entries: 16, ..small(1, Ready::Fifo) };
+    for config in [full_window, full_map] {
+        let mut workload = Workload::new(Config { start: Start::AfterOrchestration, ..config });
+        let tensor = workload.tensor(Shape { rows: 64, columns: 1, element_bytes: 8, granule_bytes: 16 }).unwrap();
+        let (mut graph, _, _) = of_workload(workload, clock(), |_: &Work| Ended::Done);
+        let submit =
+            |graph: &mut Submitter<_>, row| graph.try_submit(&task(0), &[tensor.tile(row, 0, 1, 1).write()], &[]);
+        let submitted = (0..64).take_while(|row| submit(&mut graph, *row).is_ok()).count();
+        assert!([4, 16].contains(&submitted), "{submitted}");
+        assert!(graph.work(8) > 0, "after {submitted} tasks");
+        while graph.work(8) > 0 {}
+        assert!(graph.poll_done() && submit(&mut graph, 0).is_ok());
+        graph.finish();
+    }
+}
+
+#[test]
+fn a_full_slab_holds_what_it_says_and_names_its_field() {
+    let config = Config { window_tasks: 4, slab_tasks: 10, overflow: Overflow::Benchmark, ..small(1, Ready::Fifo) };
+    let (mut graph, _, _) = compile(config, |_: &Work| Ended::Done);
+    for number in 0..10 {
+        graph.try_submit(&task(number), &[], &[]).unwrap();
+    }
+    let expected = SubmitError::Full { what: "window", in_use: 10, limit: 10, knob: "slab_tasks" };
+    assert_eq!(graph.try_submit(&task(10), &[], &[]), Err(expected));
+    assert_eq!(graph.finish().retired, 10);
+}
+
+#[test]
+fn reads_need_no_entry_of_the_exact_map() {
+    let config = Config { deps: Deps::InferTensorMapExact, map_entries: 16, ..small(1, Ready::Fifo) };
+    let mut workload = Workload::new(config);
+    let tensor = workload.tensor(Shape { rows: 64, columns: 1, element_bytes: 8, granule_bytes: 16 }).unwrap();
+    let (mut graph, _, _) = of_workload(workload, clock(), |_: &Work| Ended::Done);
+    let mut accesses: Vec<_> = (0..40).map(|row| tensor.tile(row, 0, 1, 1).read()).collect();
+    accesses.extend((0..16).map(|row| tensor.tile(row, 0, 1, 1).write()));
+    graph.try_submit(&task(0), &accesses, &[]).unwrap();
+    assert!(graph.try_submit(&task(1), &[tensor.tile(0, 0, 1, 1).write()], &[]).is_err(), "all entries are taken");
+    assert_eq!(graph.finish().retired, 1);
+}

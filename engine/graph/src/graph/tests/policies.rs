@@ -230,3 +230,165 @@ fn a_worker_ends_what_it_began_in_an_earlier_turn_once() {
     assert_eq!(workers[0].work_by(8, |_| ControlFlow::Continue(Ended::Done)), 1);
     assert!(graph.poll_done() && !graph.is_under_way(second));
 }
+
+/// The order in which the bodies of a graph with one permit begin. Each launch ends only when its completion comes, and
+/// with each completion a newer task is submitted.
+fn order_of_launches(ready: Ready) -> Vec<u64> {
+    let began = Arc::new(Started::default());
+    let noted = Arc::clone(&began);
+    let body = move |work: &Work| {
+        noted.note(work.task.args[0]);
+        Ended::Launched
+    };
+    let (mut graph, _, mut completer) = compile(Config { issue: Issue::Global(1), ..small(1, ready) }, body);
+    let mut ids = Vec::new();
+    let mut submit = |graph: &mut super::Submitter<super::Boxed>| {
+        let number = ids.len() as u64;
+        ids.push(graph.try_submit(&task(number), &[], &[]).unwrap());
+        ids[number as usize]
+    };
+    let mut launched = submit(&mut graph);
+    for _ in 0..3 {
+        while graph.work(8) > 0 {}
+        submit(&mut graph);
+    }
+    for _ in 0..20 {
+        while graph.work(8) > 0 {}
+        submit(&mut graph);
+        completer.complete(launched, None).unwrap();
+        while graph.work(8) > 0 {}
+        launched = super::super::TaskId(began.last() + 1);
+    }
+    began.all()
+}
+
+/// The numbers of the tasks that began, in order.
+#[derive(Default)]
+struct Started {
+    count: AtomicU32,
+    tasks: [AtomicU32; 32],
+}
+
+impl Started {
+    fn note(&self, number: u64) {
+        self.tasks[self.count.fetch_add(1, Ordering::SeqCst) as usize].store(number as u32, Ordering::SeqCst);
+    }
+
+    fn all(&self) -> Vec<u64> {
+        let count = self.count.load(Ordering::SeqCst) as usize;
+        self.tasks[..count].iter().map(|task| task.load(Ordering::SeqCst).into()).collect()
+    }
+
+    fn last(&self) -> u64 {
+        *self.all().last().unwrap()
+    }
+}
+
+#[test]
+fn tasks_that_wait_for_a_permit_get_it_in_order_and_before_newer_tasks() {
+    for ready in [Ready::Fifo, Ready::FifoPerStream, Ready::WorkSteal] {
+        assert_eq!(order_of_launches(ready), (0..21).collect::<Vec<_>>(), "{ready:?}");
+    }
+}
+
+#[test]
+fn a_permit_goes_to_the_task_that_has_waited_longest_whatever_its_pool() {
+    for ready in [Ready::WorkSteal, Ready::Fifo] {
+        let workers = vec![Pool::Cpu, Pool::Device];
+        let config = Config { workers, issue: Issue::Global(1), ..small(1, ready) };
+        let (mut graph, mut workers, mut completer) = compile(config, |_: &Work| Ended::Launched);
+        let device = Task { pool: Pool::Device, ..task(1) };
+        let ids = [task(0), device, task(2)].map(|one| {
+            let id = graph.try_submit(&one, &[], &[]).unwrap();
+            while graph.work(8) + workers[0].work(8) > 0 {}
+            id
+        });
+        assert_eq!(graph.observed().parked, 2);
+        completer.complete(ids[0], None).unwrap();
+        assert_eq!(graph.work(8), 0, "{ready:?}: the device's task has waited longer");
+        assert_eq!(workers[0].work(8), 1, "{ready:?}");
+        completer.complete(ids[1], None).unwrap();
+        assert_eq!(graph.work(8), 1, "{ready:?}");
+        completer.complete(ids[2], None).unwrap();
+        assert_eq!((graph.finish().retired, graph.observed().permits_used), (3, 0));
+    }
+}
+
+#[test]
+fn a_task_that_waits_for_a_permit_is_not_overtaken_by_newer_tasks_of_other_gates() {
+    for ready in [Ready::Fifo, Ready::FifoPerStream] {
+        let began = Arc::new(Started::default());
+        let noted = Arc::clone(&began);
+        let body = move |work: &Work| {
+            noted.note(work.task.args[0]);
+            if work.task.stream == 0 { Ended::Launched } else { Ended::Done }
+        };
+        let (mut graph, _, mut completer) = compile(Config { issue: Issue::PerStream(1), ..small(1, ready) }, body);
+        let [first, second] = [0, 1].map(|number| graph.try_submit(&task(number), &[], &[]).unwrap());
+        while graph.work(8) > 0 {}
+        completer.complete(first, None).unwrap();
+        for number in 2..10 {
+            graph.try_submit(&Task { stream: 1, ..task(number) }, &[], &[]).unwrap();
+        }
+        // Lanes take turns.
+        graph.work(2);
+        assert!(began.all().contains(&1), "{ready:?}: {:?}", began.all());
+        completer.complete(second, None).unwrap();
+        assert_eq!(graph.finish().retired, 10);
+    }
+}
+
+#[test]
+fn each_wait_for_a_permit_counts_once() {
+    let (mut graph, _, mut completer) =
+        compile(Config { issue: Issue::Global(1), ..small(1, Ready::Fifo) }, |_: &Work| Ended::Launched);
+    let ids = [0, 1, 2].map(|number| graph.try_submit(&task(number), &[], &[]).unwrap());
+    for id in ids {
+        while graph.work(8) > 0 {}
+        completer.complete(id, None).unwrap();
+    }
+    assert_eq!(graph.finish().retired, 3);
+    assert_eq!(graph.worker().counted(Count::GateWaits), 2);
+}
+
+#[test]
+fn a_skipped_task_and_one_that_panics_pass_on_the_permit_that_they_waited_for() {
+    for cancels in [false, true] {
+        let body = |work: &Work| match work.task.args[0] {
+            0 => Ended::Launched,
+            1 => std::panic::resume_unwind(Box::new(())),
+            _ => Ended::Done,
+        };
+        let (mut graph, _, mut completer) = compile(Config { issue: Issue::Global(1), ..small(1, Ready::Fifo) }, body);
+        let ids = [0, 1, 2].map(|number| graph.try_submit(&task(number), &[], &[]).unwrap());
+        while graph.work(8) > 0 {}
+        assert_eq!(graph.observed().parked, 2);
+        if cancels {
+            graph.cancel();
+        }
+        completer.complete(ids[0], None).unwrap();
+        let summary = graph.finish();
+        assert_eq!((summary.failed, summary.cancelled), if cancels { (0, 2) } else { (1, 0) });
+        assert_eq!(graph.observed().permits_used, 0);
+    }
+}
+
+#[test]
+fn a_launched_task_leaves_one_event() {
+    let config = Config { trace: Trace::Cycles(Filter::default()), ..small(1, Ready::Fifo) };
+    let ticks = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let clock = crate::clock::Clock::virtual_time(Arc::clone(&ticks));
+    let (mut graph, _, _) = of_workload(Workload::new(config), clock.clone(), |_: &Work| unreachable!("brought along"));
+    graph.try_submit(&task(0), &[], &[]).unwrap();
+    let mut launched = None;
+    graph.worker.work_by(8, |work| {
+        launched = Some(*work);
+        ControlFlow::Break(Ended::Launched)
+    });
+    let began = clock.ticks();
+    ticks.store(500, Ordering::Relaxed);
+    graph.worker.end_launched_work(&launched.unwrap(), began).unwrap();
+    let events: Vec<_> = graph.worker().events().map(|event| (event.task.0, event.start, event.end)).collect();
+    assert_eq!(events, [(1, began, clock.ticks())]);
+    assert_eq!(graph.finish().retired, 1);
+}

@@ -2,10 +2,12 @@
 
 use super::super::shared::RECORDED;
 use super::super::{
-    Config, Count, Deps, Ended, Issue, Ready, RecordError, Shape, Status, Task, TaskId, Work, Workload,
+    Config, Count, Deps, Ended, Issue, Pool, Ready, RecordError, RecordingId, Shape, Status, Task, TaskId, Work,
+    Worker, Workload,
 };
-use super::{Log, Seeded, clock, compile, drive, of_workload, small, task};
+use super::{Boxed, Log, Seeded, Submitter, clock, compile, drive, of_workload, small, task};
 use crate::units::Ticks;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -254,4 +256,115 @@ fn a_round_with_more_tasks_that_wait_for_a_permit_than_the_window_holds_ends() {
         graph.worker.end_launched_work(&work, Ticks(0)).unwrap();
         assert_eq!(graph.wait().failed, 0, "{ready:?}");
     }
+}
+
+#[test]
+fn a_replay_that_is_flushed_or_closed_at_once_ends_under_any_policy() {
+    for ready in [Ready::WorkSteal, Ready::Fifo, Ready::FifoPerStream] {
+        drive(compile(small(2, ready), |_: &Work| Ended::Done), |graph| {
+            graph.record().unwrap();
+            for number in 0..200 {
+                graph.submit(&task(number), &[], &[]).unwrap();
+            }
+            let recording = graph.end_recording().unwrap();
+            graph.wait();
+            graph.replay(recording).unwrap();
+            graph.flush();
+            // The other worker runs the round: the submitter runs nothing.
+            while !graph.poll_done() {
+                std::thread::yield_now();
+            }
+            graph.replay(recording).unwrap();
+            assert_eq!(graph.finish().failed, 0, "{ready:?}");
+        });
+    }
+}
+
+#[test]
+fn a_worker_that_ends_its_turns_early_hands_out_all_roots_of_a_round() {
+    for ready in [Ready::WorkSteal, Ready::Fifo, Ready::FifoPerStream] {
+        let config = Config { workers: vec![Pool::Device, Pool::Cpu, Pool::Cpu], ..small(1, ready) };
+        let (mut graph, mut workers, _) = compile(config, |_: &Work| unreachable!("bodies are brought along"));
+        let mut run = |graph: &mut Submitter<_>| {
+            for _ in 0..2_000 {
+                workers[0].work_by(1, |_| ControlFlow::Break(Ended::Done));
+            }
+            assert!(graph.poll_done(), "{ready:?}");
+        };
+        graph.record().unwrap();
+        for number in 0..200 {
+            if graph.try_submit(&task(number), &[], &[]).is_err() {
+                run(&mut graph);
+                graph.try_submit(&task(number), &[], &[]).unwrap();
+            }
+        }
+        let recording = graph.end_recording().unwrap();
+        run(&mut graph);
+        graph.replay(recording).unwrap();
+        run(&mut graph);
+    }
+}
+
+/// Records a task of the processor and, after it, many of the device: more than each queue holds.
+fn record_offload(graph: &mut Submitter<Boxed>, device: &mut Worker<Boxed>) -> RecordingId {
+    graph.record().unwrap();
+    let root = graph.try_submit(&task(0), &[], &[]).unwrap();
+    for number in 1..100 {
+        while graph.try_submit(&Task { pool: Pool::Device, ..task(number) }, &[], &[root]).is_err() {
+            run_both(graph, device);
+        }
+    }
+    run_both(graph, device);
+    graph.end_recording().unwrap()
+}
+
+fn run_both(graph: &mut Submitter<Boxed>, device: &mut Worker<Boxed>) {
+    while graph.work(8) + device.work(8) > 0 {}
+}
+
+#[test]
+fn tasks_of_a_round_beyond_the_queue_of_their_pool_run_on_its_workers_all_the_same() {
+    for ready in [Ready::WorkSteal, Ready::FifoPerStream] {
+        let body = |work: &Work| {
+            let is_device = work.task.pool == Pool::Device;
+            if is_device == (work.worker == 1) { Ended::Done } else { Ended::Failed(1) }
+        };
+        let config = Config { workers: vec![Pool::Cpu, Pool::Device], window_tasks: 4, ..small(1, ready) };
+        let (mut graph, mut workers, _) = compile(config, body);
+        let recording = record_offload(&mut graph, &mut workers[0]);
+        for _ in 0..3 {
+            assert!(graph.poll_done());
+            let round = graph.replay(recording).unwrap();
+            run_both(&mut graph, &mut workers[0]);
+            assert_eq!(graph.status(round), Status::Done, "{ready:?}");
+        }
+    }
+}
+
+#[test]
+fn a_completion_finds_room_for_what_it_releases_while_a_round_fills_the_queue() {
+    for ready in [Ready::WorkSteal, Ready::FifoPerStream] {
+        let config = Config { workers: vec![Pool::Cpu, Pool::Device], window_tasks: 4, ..small(1, ready) };
+        let body = |work: &Work| if work.task.args[0] == 1_000 { Ended::Launched } else { Ended::Done };
+        let (mut graph, mut workers, mut completer) = compile(config, body);
+        let recording = record_offload(&mut graph, &mut workers[0]);
+        graph.replay(recording).unwrap();
+        while graph.work(8) > 0 {}
+        assert_eq!(graph.observed().ready[Pool::Device as usize], 4, "the queue is full");
+        let launched = graph.try_submit(&task(1_000), &[], &[]).unwrap();
+        let after = graph.try_submit(&Task { pool: Pool::Device, ..task(1) }, &[], &[launched]).unwrap();
+        while graph.work(8) > 0 {}
+        completer.complete(launched, None).unwrap();
+        run_both(&mut graph, &mut workers[0]);
+        assert!(graph.poll_done(), "{ready:?}");
+        assert_eq!(graph.status(after), Status::Done);
+    }
+}
+
+#[test]
+fn an_empty_recording_is_refused_with_what_was_expected() {
+    let (mut graph, _, _) = compile(small(1, Ready::WorkSteal), |_: &Work| Ended::Done);
+    graph.record().unwrap();
+    let said = graph.end_recording().unwrap_err().to_string();
+    assert!(said.contains("found 0 tasks, expected 1 to"), "{said}");
 }
