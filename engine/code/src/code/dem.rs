@@ -6,7 +6,7 @@
 //! position.
 //!
 //! The parser lives in `cursor` and `parse`, the unrolling of repeat blocks in `expand`. Source of
-//! the format: Stim's `doc/file_format_dem_detector_error_model.md`.
+//! the format: Stim's `doc/file_format_dem_detector_error_model.md`, and its parser where that takes less.
 
 mod cursor;
 mod expand;
@@ -209,9 +209,11 @@ impl fmt::Display for Model {
         for (detector, coordinates) in (0u32..).zip(&self.coordinates) {
             let is_herald = self.heralds.binary_search(&detector).is_ok();
             if !coordinates.is_empty() || is_herald {
-                let coordinates: Vec<String> = coordinates.iter().map(f64::to_string).collect();
+                let numbers: Vec<String> = coordinates.iter().map(f64::to_string).collect();
                 let tag = if is_herald { "[herald]" } else { "" };
-                writeln!(f, "detector{tag}({}) D{detector}", coordinates.join(", "))?;
+                // Stim reads empty parentheses as one coordinate, 0.
+                let arguments = if numbers.is_empty() { String::new() } else { format!("({})", numbers.join(", ")) };
+                writeln!(f, "detector{tag}{arguments} D{detector}")?;
             }
         }
         // The highest indices, which no mechanism may name.

@@ -107,22 +107,17 @@ impl<'a> Cursor<'a> {
     }
 
     pub(super) fn optional_arguments(&mut self) -> Result<Vec<f64>, DemError> {
-        self.skip_blanks();
         if self.peek() == Some(b'(') { self.arguments() } else { Ok(Vec::new()) }
     }
 
-    /// Numbers in parentheses; at least one pair of parentheses must be there.
+    /// Numbers in parentheses, at least one.
     pub(super) fn arguments(&mut self) -> Result<Vec<f64>, DemError> {
         if self.peek() != Some(b'(') {
-            return Err(self.at.refuse(self.found(), "'('", "give the argument in parentheses"));
+            let remedy = "give the argument in parentheses, without a space before them";
+            return Err(self.at.refuse(self.found(), "'('", remedy));
         }
         self.bump();
-        self.skip_blanks();
         let mut arguments = Vec::new();
-        if self.peek() == Some(b')') {
-            self.bump();
-            return Ok(arguments);
-        }
         loop {
             arguments.push(self.number()?);
             self.skip_blanks();
@@ -179,11 +174,14 @@ impl<'a> Cursor<'a> {
         self.skip_blanks();
         let at = self.at;
         let Some(byte) = self.peek() else { return Ok(None) };
-        if matches!(byte, b'\n' | b'#' | b'}') {
+        if matches!(byte, b'\n' | b'#') {
             return Ok(None);
         }
+        if byte == b'}' {
+            return Err(at.refuse("'}' behind an instruction", "'}' on a line of its own", "begin a line before it"));
+        }
         let expected = "a target such as D5, L0, ^ or a number";
-        if !matches!(self.text.get(self.next.wrapping_sub(1)), Some(b' ' | b'\t' | b'\r' | b')' | b']')) {
+        if !matches!(self.text.get(self.next.wrapping_sub(1)), Some(b' ' | b'\t' | b'\r')) {
             return Err(at.refuse(self.found(), "a space between targets", "separate the targets"));
         }
         let target = match byte {

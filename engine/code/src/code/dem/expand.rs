@@ -12,6 +12,8 @@ struct Expander {
     /// Wide enough for the largest shift, repeated as often as [`EXPANDED_MAX`] allows.
     detector_shift: u128,
     coordinate_shift: Vec<f64>,
+    /// By detector; `None`: no line declares it.
+    coordinates: Vec<Option<Vec<f64>>>,
 }
 
 /// Unrolls a parsed text.
@@ -25,9 +27,10 @@ pub(super) fn expand(instructions: &[Instruction]) -> Result<Model, DemError> {
         heralds: Vec::new(),
         soft: None,
     };
-    let mut expander = Expander { model, detector_shift: 0, coordinate_shift: Vec::new() };
+    let mut expander = Expander { model, detector_shift: 0, coordinate_shift: Vec::new(), coordinates: Vec::new() };
     expander.block(instructions)?;
-    let Expander { mut model, .. } = expander;
+    let Expander { mut model, coordinates, .. } = expander;
+    model.coordinates = coordinates.into_iter().map(Option::unwrap_or_default).collect();
     model.coordinates.resize(model.detectors as usize, Vec::new());
     model.heralds.sort_unstable();
     model.heralds.dedup();
@@ -42,8 +45,8 @@ fn cost(instructions: &[Instruction]) -> Result<u64, DemError> {
             Body::Error { components, .. } => {
                 components.iter().map(|part| 1 + part.detectors.len() + part.observables.len()).sum::<usize>() as u64
             }
-            Body::Detectors { coordinates, targets, .. } => ((1 + coordinates.len()) * (1 + targets.len())) as u64,
-            Body::Observables { targets } => targets.len() as u64,
+            Body::Detector { coordinates, .. } => (1 + coordinates.len()) as u64,
+            Body::Observable { .. } => 0,
             Body::Shift { coordinates, .. } => coordinates.len() as u64,
             // Each repetition of an empty body still costs a step.
             Body::Repeat { times, body } => cost(body)?.saturating_add(1).saturating_mul(*times),
@@ -68,52 +71,61 @@ impl Expander {
 
     fn instruction(&mut self, Instruction { at, body }: &Instruction) -> Result<(), DemError> {
         match body {
-            Body::Error { probability, components } => self.error(*at, *probability, components)?,
-            Body::Detectors { coordinates, targets, is_herald } => {
-                self.detectors(*at, coordinates, targets, *is_herald)?;
+            Body::Error { probability, components, highest: [detector, observable] } => {
+                detector.map(|index| self.detector(*at, index)).transpose()?;
+                observable.iter().for_each(|&index| self.observable(index));
+                self.error(*at, *probability, components)?;
             }
-            Body::Observables { targets } => targets.iter().for_each(|&index| self.observable(index)),
+            Body::Detector { coordinates, target, is_herald } => self.declare(*at, coordinates, *target, *is_herald)?,
+            Body::Observable { target } => self.observable(*target),
             Body::Shift { coordinates, detectors } => {
                 self.detector_shift += u128::from(*detectors);
                 let longer = self.coordinate_shift.len().max(coordinates.len());
                 self.coordinate_shift.resize(longer, 0.0);
                 self.coordinate_shift.iter_mut().zip(coordinates).for_each(|(shift, by)| *shift += by);
             }
+            Body::Repeat { times: 0, body } => self.observables_of(body),
             Body::Repeat { times, body } => (0..*times).try_for_each(|_| self.block(body))?,
         }
         Ok(())
+    }
+
+    /// Counts the observables that a block names. Stim counts them even if the block is repeated 0 times.
+    fn observables_of(&mut self, block: &[Instruction]) {
+        for Instruction { body, .. } in block {
+            match body {
+                Body::Error { highest: [_, Some(index)], .. } | Body::Observable { target: index } => {
+                    self.observable(*index);
+                }
+                Body::Repeat { body, .. } => self.observables_of(body),
+                Body::Error { .. } | Body::Detector { .. } | Body::Shift { .. } => {}
+            }
+        }
     }
 
     fn error(&mut self, at: Position, probability: f64, components: &[Component]) -> Result<(), DemError> {
         let mut shifted = Vec::with_capacity(components.len());
         for part in components {
             let detectors = part.detectors.iter().map(|&index| self.detector(at, index)).collect::<Result<_, _>>()?;
-            part.observables.iter().for_each(|&index| self.observable(index));
             shifted.push(Component { detectors, observables: part.observables.clone() });
         }
         self.model.errors.push(Mechanism { probability, components: shifted });
         Ok(())
     }
 
-    fn detectors(
-        &mut self,
-        at: Position,
-        coordinates: &[f64],
-        targets: &[u32],
-        is_herald: bool,
-    ) -> Result<(), DemError> {
-        for &target in targets {
-            let detector = self.detector(at, target)?;
-            if is_herald {
-                self.model.heralds.push(detector);
-            }
-            let index = detector as usize;
-            if self.model.coordinates.len() <= index {
-                self.model.coordinates.resize(index + 1, Vec::new());
-            }
-            let shifts = self.coordinate_shift.iter().copied().chain(std::iter::repeat(0.0));
-            self.model.coordinates[index] = coordinates.iter().zip(shifts).map(|(at, by)| at + by).collect();
+    /// Declares a detector. As in Stim, its first declaration gives its coordinates.
+    fn declare(&mut self, at: Position, coordinates: &[f64], target: u32, is_herald: bool) -> Result<(), DemError> {
+        let detector = self.detector(at, target)?;
+        if is_herald {
+            self.model.heralds.push(detector);
         }
+        let index = detector as usize;
+        if self.coordinates.len() <= index {
+            self.coordinates.resize(index + 1, None);
+        }
+        let shifts = self.coordinate_shift.iter().copied().chain(std::iter::repeat(0.0));
+        let shifted = || coordinates.iter().zip(shifts).map(|(at, by)| at + by).collect();
+        self.coordinates[index].get_or_insert_with(shifted);
         Ok(())
     }
 

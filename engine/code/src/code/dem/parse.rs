@@ -13,11 +13,28 @@ pub(super) struct Instruction {
 
 #[derive(Debug)]
 pub(super) enum Body {
-    Error { probability: f64, components: Vec<Component> },
-    Detectors { coordinates: Vec<f64>, targets: Vec<u32>, is_herald: bool },
-    Observables { targets: Vec<u32> },
-    Shift { coordinates: Vec<f64>, detectors: u64 },
-    Repeat { times: u64, body: Vec<Instruction> },
+    /// With the highest detector and observable that it names, also those that cancel.
+    Error {
+        probability: f64,
+        components: Vec<Component>,
+        highest: [Option<u32>; 2],
+    },
+    Detector {
+        coordinates: Vec<f64>,
+        target: u32,
+        is_herald: bool,
+    },
+    Observable {
+        target: u32,
+    },
+    Shift {
+        coordinates: Vec<f64>,
+        detectors: u64,
+    },
+    Repeat {
+        times: u64,
+        body: Vec<Instruction>,
+    },
 }
 
 const KNOWN: &str = "one of error, detector, logical_observable, shift_detectors, repeat";
@@ -79,7 +96,6 @@ impl Cursor<'_> {
     }
 
     fn error(&mut self) -> Result<Body, DemError> {
-        self.skip_blanks();
         let at = self.at;
         let start = self.next;
         let arguments = self.arguments()?;
@@ -96,12 +112,18 @@ impl Cursor<'_> {
         };
         let mut components = Vec::new();
         let (mut detectors, mut observables) = (Vec::new(), Vec::new());
-        let mut separator = None;
+        let (mut separator, mut highest) = (None, [None; 2]);
         let mut first = true;
         while let Some((at, target)) = self.target()? {
             match target {
-                Target::Detector(index) => detectors.push(index),
-                Target::Observable(index) => observables.push(index),
+                Target::Detector(index) => {
+                    detectors.push(index);
+                    highest[0] = highest[0].max(Some(index));
+                }
+                Target::Observable(index) => {
+                    observables.push(index);
+                    highest[1] = highest[1].max(Some(index));
+                }
                 Target::Separator if first || separator.is_some() => {
                     return Err(at.refuse("'^'", "a target before each '^'", "remove the separator"));
                 }
@@ -122,38 +144,42 @@ impl Cursor<'_> {
         } else {
             components.truncate(1);
         }
-        Ok(Body::Error { probability, components })
+        Ok(Body::Error { probability, components, highest })
     }
 
     fn detector(&mut self, is_herald: bool) -> Result<Body, DemError> {
         let coordinates = self.optional_arguments()?;
-        let mut targets = Vec::new();
-        while let Some((at, target)) = self.target()? {
-            let Target::Detector(index) = target else {
-                return Err(at.refuse("another kind of target", "detectors, as in D5", "name detectors only"));
-            };
-            targets.push(index);
-        }
-        Ok(Body::Detectors { coordinates, targets, is_herald })
+        let index = |target| if let Target::Detector(index) = target { Some(index) } else { None };
+        let target = self.only_target("one detector, as in detector D5", index)?;
+        Ok(Body::Detector { coordinates, target, is_herald })
     }
 
     fn observable(&mut self) -> Result<Body, DemError> {
-        let at = self.at;
-        if !self.optional_arguments()?.is_empty() {
-            return Err(at.refuse("arguments", "none", "remove the parentheses"));
+        if self.peek() == Some(b'(') {
+            return Err(self.at.refuse("arguments", "none", "remove the parentheses"));
         }
-        let mut targets = Vec::new();
-        while let Some((at, target)) = self.target()? {
-            let Target::Observable(index) = target else {
-                return Err(at.refuse("another kind of target", "observables, as in L0", "name observables only"));
-            };
-            targets.push(index);
+        let index = |target| if let Target::Observable(index) = target { Some(index) } else { None };
+        let target = self.only_target("one observable, as in logical_observable L0", index)?;
+        Ok(Body::Observable { target })
+    }
+
+    /// The one target of a line. Stim takes no more, although the page of its format shows two.
+    fn only_target(&mut self, expected: &str, index: impl Fn(Target) -> Option<u32>) -> Result<u32, DemError> {
+        let Some((at, target)) = self.target()? else {
+            return Err(self.at.refuse(self.found(), expected, "name it"));
+        };
+        let Some(index) = index(target) else {
+            return Err(at.refuse("another kind of target", expected, "name that"));
+        };
+        match self.target()? {
+            None => Ok(index),
+            Some((at, _)) => Err(at.refuse("a second target", expected, "write a line for each")),
         }
-        Ok(Body::Observables { targets })
     }
 
     fn shift(&mut self) -> Result<Body, DemError> {
         let coordinates = self.optional_arguments()?;
+        self.skip_blanks();
         let at = self.at;
         match (self.target()?, self.target()?) {
             (Some((_, Target::Number(detectors))), None) => Ok(Body::Shift { coordinates, detectors }),
@@ -167,9 +193,10 @@ impl Cursor<'_> {
         let times = self.count(number_at)?.ok_or_else(|| {
             number_at.refuse(self.found(), "a number of repetitions, as in repeat 5 {", "give a whole number")
         })?;
-        self.skip_between();
+        self.skip_blanks();
         if self.peek() != Some(b'{') {
-            return Err(self.at.refuse(self.found(), "'{' after the number of repetitions", "open the block"));
+            let expected = "'{' behind the number of repetitions, on the same line";
+            return Err(self.at.refuse(self.found(), expected, "open the block there"));
         }
         self.bump();
         if depth >= NESTING_MAX {

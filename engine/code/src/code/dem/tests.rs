@@ -30,7 +30,7 @@ fn targets_and_decompositions_are_read() {
 fn the_hash_names_the_mechanisms_and_not_how_they_are_written() {
     let plain = parse("error(0.1) D0 D1\nerror(0.1) D1 D2\nerror(0.2) D3 L0");
     let dressed =
-        parse("REPEAT 2 {\n error[tag](1e-1) D1 D0\n shift_detectors 1 }\nerror(0.2) D1 L0\ndetector(1, 2) D0");
+        parse("REPEAT 2 {\n error[tag](1e-1) D1 D0\n shift_detectors 1\n}\nerror(0.2) D1 L0\ndetector(1, 2) D0");
     assert_eq!((plain.hash(), &plain.errors), (dressed.hash(), &dressed.errors));
     for other in [
         "error(0.1) D0 D1\nerror(0.1) D1 D2\nerror(0.3) D3 L0",
@@ -55,7 +55,7 @@ fn tags_remarks_case_and_blanks_mean_nothing() {
     let plain = parse("error(0.1) D0 D1\nrepeat 2 {\nerror(0.2) D2\nshift_detectors(1) 1\n}\n");
     let dressed = parse(
         "  ERROR[a tag, even (this) {]( 1e-1 )\tD0 d1 # remark\r\n\nRepeat[again]  2  {error(0.2) D2\n\
-         shift_detectors[x]( 1.0 ) 1}",
+         shift_detectors[x]( 1.0 ) 1\n}",
     );
     assert_eq!(plain, dressed);
 }
@@ -111,7 +111,7 @@ fn what_is_not_a_model_is_refused_with_its_place() {
         ("error(nan) D0", 1, 7, "'n'"),
         ("error(1e999) D0", 1, 7, "'1e999'"),
         ("error(0.1, 0.2) D0", 1, 6, "2 arguments"),
-        ("error D0", 1, 7, "'D'"),
+        ("error D0", 1, 6, "' '"),
         ("error(0.1 D0", 1, 11, "'D'"),
         ("error(0.1", 1, 10, "the end of the file"),
         ("error(0.1) 5", 1, 12, "the number 5"),
@@ -126,7 +126,7 @@ fn what_is_not_a_model_is_refused_with_its_place() {
         ("shift_detectors(1)", 1, 19, "other targets"),
         ("shift_detectors D1", 1, 17, "other targets"),
         ("repeat x {\n}", 1, 8, "'x'"),
-        ("repeat 3\nerror(0.1) D0", 2, 1, "'e'"),
+        ("repeat 3\nerror(0.1) D0", 1, 9, "the end of the line"),
         ("repeat 3 {\nerror(0.1) D0\n", 1, 11, "a repeat block that is never closed"),
         ("}\n", 1, 1, "'}' without a repeat block"),
         ("error[tag(0.1) D0\n", 1, 6, "a tag that is never closed"),
@@ -136,6 +136,51 @@ fn what_is_not_a_model_is_refused_with_its_place() {
         assert_eq!((error.line, error.column, error.found.as_str()), (line, column, found), "{text:?}: {error}");
         assert!(!error.expected.is_empty() && !error.remedy.is_empty());
     }
+}
+
+/// Each was refused by Stim 1.16, or is read by it as a coordinate 0 that nobody wrote.
+#[test]
+fn what_stim_does_not_take_is_refused_with_its_place() {
+    for (text, line, column, found) in [
+        ("detector D3 D4", 1, 13, "a second target"),
+        ("detector(1, 2)\nerror(0.1) D0", 1, 15, "the end of the line"),
+        ("detector # none", 1, 10, "'#'"),
+        ("detector ^", 1, 10, "another kind of target"),
+        ("logical_observable L1 L2", 1, 23, "a second target"),
+        ("logical_observable", 1, 19, "the end of the file"),
+        ("logical_observable() L0", 1, 19, "arguments"),
+        ("detector() D5", 1, 10, "')'"),
+        ("error (0.1) D0", 1, 6, "' '"),
+        ("detector (1) D0", 1, 10, "'('"),
+        ("error(0.1)D0", 1, 11, "'D'"),
+        ("detector[herald]D0", 1, 17, "'D'"),
+        ("repeat 2 {\nerror(0.1) D0 }", 2, 15, "'}' behind an instruction"),
+        ("repeat 2\n{\n}", 1, 9, "the end of the line"),
+    ] {
+        let error = refusal(text);
+        assert_eq!((error.line, error.column, error.found.as_str()), (line, column, found), "{text:?}: {error}");
+    }
+}
+
+#[test]
+fn detectors_and_observables_are_as_many_as_stim_counts() {
+    for (text, detectors, observables) in [
+        ("error(0.1) D0 D7 D7 L5 L5", 8, 6),
+        ("repeat 0 {\nerror(0.1) D3 L2\nrepeat 5 {\nlogical_observable L4\n}\n}\nerror(0.1) D0", 1, 5),
+        ("repeat 2 {\nerror(0.1) D1 ^ D4 D4\nshift_detectors 2\n}", 7, 0),
+    ] {
+        let model = parse(text);
+        assert_eq!((model.detectors, model.observables), (detectors, observables), "{text}");
+        assert_eq!(parse(&model.to_string()).hash(), model.hash(), "{text}");
+    }
+}
+
+#[test]
+fn the_first_declaration_of_a_detector_gives_its_coordinates() {
+    let model = parse("detector(1, 2) D0\ndetector(3) D0\ndetector D1\ndetector[herald](4) D1");
+    assert_eq!(model.coordinates, [vec![1.0, 2.0], vec![]]);
+    assert_eq!(model.heralds, [1]);
+    assert_eq!(model.to_string(), "detector(1, 2) D0\ndetector[herald] D1\ndetector D1\n");
 }
 
 #[test]
