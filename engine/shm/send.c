@@ -48,7 +48,12 @@ int main(int count, char **words) {
     FILE *shots = fopen(words[2], "rb");
     if (!shots) return fail("found no file of shots, expected one");
     fseek(shots, 0, SEEK_END);
-    uint64_t total = (uint64_t)ftell(shots) / bytes;
+    uint64_t size = (uint64_t)ftell(shots), total = size / bytes;
+    if (size % bytes != 0) {
+        fprintf(stderr, "send: found %llu bytes after the last whole shot, expected shots of %llu bytes; get the whole file, "
+            "or check that it is of the engine's model\n", (unsigned long long)(size % bytes), (unsigned long long)bytes);
+        return 2;
+    }
     rewind(shots);
     size_t soft_bytes = (size_t)region->soft_bytes;
     FILE *soft = count == 4 ? fopen(words[3], "rb") : NULL;

@@ -47,6 +47,11 @@ def main(path, shots_path, soft_path=None):
     size = (bits + 7) // 8
     with open(shots_path, "rb") as shots:
         data = shots.read()
+    if len(data) % size:
+        sys.exit(
+            f"send.py: found {len(data) % size} bytes after the last whole shot, expected shots of {size} bytes; get the "
+            "whole file, or check that it is of the engine's model"
+        )
     records = [data[at : at + size] for at in range(0, len(data), size)]
     soft = None
     if soft_path is not None:

@@ -215,17 +215,17 @@ fn of_layout(file: &str, from: &str, to: &str) -> String {
     text.replace(from, to)
 }
 
-/// A client of another layout ends at once, in one sentence that says its layout and the engine's.
-fn refused(mut command: Command) {
+/// A client that cannot send `shots` ends at once, in one sentence with these parts.
+fn refused(mut command: Command, shots: &[u8], parts: [&str; 2]) {
     let alone = alone();
     let model = model(GOLDEN);
     let file = alone.file("shots.b8");
-    std::fs::write(&file, [0; 3]).unwrap();
+    std::fs::write(&file, shots).unwrap();
     let (engine, _) = start(&profile(), &model, LivePlace::parse("shm:example").unwrap(), None);
     let output = command.arg(alone.boards().join("input-example")).arg(&file).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success() && said.trim().lines().count() == 1, "{said}");
-    assert!(said.contains("layout 2") && said.contains("layout 1"), "{said}");
+    assert!(parts.iter().all(|part| said.contains(part)), "{said}");
     let (_, source) = drained(engine);
     assert_eq!((source.accepted, source.malformed), (0, 0));
 }
@@ -242,7 +242,7 @@ fn a_c_client_of_layout_1_is_refused_in_a_sentence_with_both_layouts() {
     std::fs::copy(folder().join("send.c"), &source).unwrap();
     let program = place.path().join("send");
     compile(&source, &program);
-    refused(Command::new(program));
+    refused(Command::new(program), &[0; 3], ["layout 2", "layout 1"]);
 }
 
 #[test]
@@ -255,5 +255,22 @@ fn a_python_client_of_layout_1_is_refused_in_a_sentence_with_both_layouts() {
     std::fs::write(&program, of_layout("send.py", "VERSION, LOW = 2,", "VERSION, LOW = 1,")).unwrap();
     let mut command = Command::new("python3");
     command.arg(program);
-    refused(command);
+    refused(command, &[0; 3], ["layout 2", "layout 1"]);
+}
+
+/// A last shot that is cut short is neither filled up nor left out.
+#[test]
+fn an_example_client_refuses_a_file_that_ends_within_a_shot() {
+    let parts = ["found 2 bytes after the last whole shot", "expected shots of 3 bytes"];
+    if has("python3") {
+        let mut command = Command::new("python3");
+        command.arg(folder().join("send.py"));
+        refused(command, &[0; 8], parts);
+    }
+    if has("cc") {
+        let place = tempfile::tempdir().unwrap();
+        let program = place.path().join("send");
+        compile(&folder().join("send.c"), &program);
+        refused(Command::new(program), &[0; 8], parts);
+    }
 }
