@@ -119,6 +119,9 @@ pub struct Config {
     pub drill_command: Option<Arc<DrillCommand>>,
     /// To engines of other hosts, for a live input of as many streams; `None`: all shots are decoded here.
     pub bridge: Option<BridgeEnd>,
+    /// Directory of the boards, of claims on cores, and of the regions of inputs through shared memory; see
+    /// [`directory`](crate::board::directory). Engines with one directory know of each other.
+    pub boards: PathBuf,
     /// The owner takes requests for another input, by [`Engine::input_wanted`]; `false`: they are refused.
     pub takes_inputs: bool,
 }

@@ -11,6 +11,7 @@
 use super::hops::{EVERY, quantiles};
 use super::live::echo;
 use super::measure::{CLOCK, CORES, Placement, Suite, pin_to};
+use pinwheel_engine::board;
 use pinwheel_engine::board::snapshot::SourceState;
 use pinwheel_engine::code::{Model, Sampler, bundled_named};
 use pinwheel_engine::engine::{Config, Engine, Input, LivePlace};
@@ -137,6 +138,7 @@ fn called(shots: u64, threads: Threads, wait: Wait) -> Vec<f64> {
         notes: Vec::new(),
         drill_command: None,
         bridge: None,
+        boards: board::directory(),
         takes_inputs: false,
     })
     .unwrap();

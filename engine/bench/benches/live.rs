@@ -78,6 +78,7 @@ fn silo(place: &SourceAddress, bridge: Option<BridgeEnd>) -> (NullSilo, SourceAd
         epoch: 1,
         rate: CLOCK.rate(),
         board: Arc::clone(&board),
+        boards: &board::directory(),
     };
     let mut linked = Link::open(parts).unwrap();
     let (sink, readers) = broadcast::channel(4096, 1);
@@ -95,7 +96,7 @@ fn through(place: &SourceAddress, is_host: bool, shots: u64) -> Vec<f64> {
     let specs = std::mem::take(&mut silo.specs);
     let running = HotThreads::start(&shared, SpinPolicy::Prod, [(CORES.there, specs)]);
     shared.phase.advance(Phase::Live);
-    let mut client = connect(&place, 1, 1).unwrap();
+    let mut client = connect(&place, &board::directory(), 1, 1).unwrap();
     while client.welcome().unwrap().is_none() {
         std::thread::yield_now();
     }

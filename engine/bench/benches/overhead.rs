@@ -10,7 +10,7 @@
 
 use super::input::{Input, surfaces};
 use super::measure::{CLOCK, CORES, Placement, Suite, ns_per, pin_to};
-use pinwheel_engine::board::Phase;
+use pinwheel_engine::board::{self, Phase};
 use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::engine::{Config, Engine, Input as Feeding};
 use pinwheel_engine::profile::{Decoders, Device, Latency, Predecoder, Profile, Rate};
@@ -121,6 +121,7 @@ pub(super) fn unrecorded(profile: Profile, input: Feeding) -> Config {
         notes: Vec::new(),
         drill_command: None,
         bridge: None,
+        boards: board::directory(),
         takes_inputs: false,
         profiles: None,
     }

@@ -15,7 +15,7 @@ use crate::packed;
 use crate::traffic::{self, Batch, KEPT_MAX, Received, RegionClaim, Traffic};
 use pinwheel_engine::board::image::BoardFile;
 use pinwheel_engine::board::snapshot::Snapshot;
-use pinwheel_engine::board::{OwnerState, Phase};
+use pinwheel_engine::board::{self, OwnerState, Phase};
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::engine::{Actor, Command, LivePlace};
 use pinwheel_engine::feed::client::connect;
@@ -423,7 +423,7 @@ impl Engine {
         // Numbers of sessions grow with each start.
         let session = Clock::machine().started_utc().as_nanos() as u64;
         let end = traffic::now() + WELCOME_LIMIT;
-        let mut client = connect(&place, session, 1).map_err(refused)?;
+        let mut client = connect(&place, &board::directory(), session, 1).map_err(refused)?;
         loop {
             let welcome = py.detach(|| {
                 let until = traffic::now() + traffic::SLICE;

@@ -85,7 +85,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let host = HostFacts::read()?;
     let clock = environment::clock(config.profile.environment, Path::new("/"))?;
     let (asked, settled) = (config.profile.silos, devices::settle(&mut config.profile)?);
-    let (placed, devices) = devices::place(settled, &mut config.profile, &host)?;
+    let (placed, devices) = devices::place(settled, &mut config.profile, &host, &config.boards)?;
     let (model, is_live) = (Arc::clone(config.input.model()), matches!(config.input, Input::Live { .. }));
     check_width(&model)?;
     check_order(&config)?;
@@ -93,11 +93,11 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let report = environment::look(&mut config, &host, &placed, &clock)?;
     let cores::Placed { plan, claims, notes } = placed;
     let cold_threads = ColdThreads::new(&plan.cold_cores);
-    let claims = claims.map(|claims| Arc::new(CoreClaims::new(claims, &plan, &host, &board::directory())));
+    let claims = claims.map(|claims| Arc::new(CoreClaims::new(claims, &plan, &host, &config.boards)));
     let Devices { contexts, name: device_name, notes: device_notes } = devices;
     limits::check(&plan, Board::bytes_of(shape(&config.profile, &plan)) as u64)?;
     let mut notes: Vec<String> = config.notes.iter().cloned().chain(device_notes).chain(notes).collect();
-    let common = common(&config.profile, &plan, decoding, &clock, &mut notes)?;
+    let common = common(&config, &plan, decoding, &clock, &mut notes)?;
     common.decoders.confine_plugins(&plan.cold_cores);
     notes.extend(common.decoders.in_force().has_trusted_plugin().then(|| TRUSTED_PLUGIN.to_owned()));
     let Common { board, settings, moves, .. } = common.clone();
@@ -226,18 +226,19 @@ fn no_room(name: &'static str, plan: &Plan) -> impl FnOnce(io::Error) -> StartEr
 
 /// Parts that all silos share.
 fn common(
-    profile: &Profile,
+    config: &Config,
     plan: &Plan,
     decoding: Decoding,
     clock: &Clock,
     notes: &mut Vec<String>,
 ) -> Result<Common, StartError> {
+    let profile = &config.profile;
     let moves = MoveRequests::new(profile.input.streams, profile.silos.settled(), profile.input.joint_every.is_some());
     let settings = Arc::new(Settings::new(&profile.limits));
     settings.set_overflow(&profile.placement.overflow);
     settings.set_abstain_below_db(profile.abstain_below);
     Ok(Common {
-        board: Arc::new(make_board(profile, plan, notes)?),
+        board: Arc::new(make_board(shape(profile, plan), &config.boards, notes)?),
         settings,
         clock: clock.clone(),
         joints: silo::tally(profile, &decoding.model),
@@ -531,12 +532,10 @@ fn shape(profile: &Profile, plan: &Plan) -> Shape {
 }
 
 /// A shared board, or a private one and a note.
-fn make_board(profile: &Profile, plan: &Plan, notes: &mut Vec<String>) -> Result<Board, StartError> {
-    let shape = shape(profile, plan);
-    let directory = board::directory();
-    match Board::create(shape, Place::Shared(directory.clone())) {
+fn make_board(shape: Shape, directory: &Path, notes: &mut Vec<String>) -> Result<Board, StartError> {
+    match Board::create(shape, Place::Shared(directory.to_owned())) {
         Ok(board) => {
-            notes.extend(board::remarks(&directory));
+            notes.extend(board::remarks(directory));
             Ok(board)
         }
         Err(error) => {
@@ -589,6 +588,7 @@ fn open_live(
         epoch: clock.started_utc().as_nanos() as u64 | 1,
         rate: clock.rate(),
         board: Arc::clone(&common.board),
+        boards: &config.boards,
     })?;
     let Linked { link, lanes, taps, name } = linked;
     Ok(Some(LiveSource { link: Some(Box::new(link)), lanes: lanes.into_iter(), taps, name }))

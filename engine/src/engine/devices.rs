@@ -7,7 +7,6 @@
 
 use super::StartError;
 use super::cores::{self, Placed};
-use crate::board;
 use crate::device::cuda::{Context, DriverFacts, OpenError, device_of, probe};
 use crate::host::{HostFacts, pin};
 use crate::plan::{Plan, PlanError};
@@ -85,11 +84,12 @@ pub(super) fn place(
     settled: Settled,
     profile: &mut Profile,
     host: &HostFacts,
+    boards: &Path,
 ) -> Result<(Placed, Devices), StartError> {
     let Settled { by_itself, found, mut notes } = settled;
     let silos = profile.silos;
     let host = &with_devices(host.clone(), found.as_ref());
-    let placed = cores::place(profile, host.clone(), &board::directory())?;
+    let placed = cores::place(profile, host.clone(), boards)?;
     let Some(found) = found else { return Ok((placed, Devices { notes, ..Devices::default() })) };
     match open(profile, &found, &placed.plan.cold_cores) {
         Ok(devices) => Ok((placed, devices)),
@@ -99,7 +99,7 @@ pub(super) fn place(
             // claimed again.
             drop(placed);
             profile.silos = silos;
-            let placed = cores::place(profile, host.clone(), &board::directory())?;
+            let placed = cores::place(profile, host.clone(), boards)?;
             Ok((placed, Devices { notes, ..Devices::default() }))
         }
         Err(error) => Err(error.into()),

@@ -19,6 +19,7 @@ use crate::feed::link;
 use crate::profile::Profile;
 use crate::silo::Decoding;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use std::path::Path;
 use std::sync::{Arc, OnceLock, mpsc};
 
 /// A request for another input. Dropping it without a reply refuses it.
@@ -98,12 +99,17 @@ impl InputQueue {
 ///
 /// # Errors
 /// [`StartError`]: the start would be refused.
-pub fn check_input(profile: &Profile, input: &Input, held: Option<&SourceAddress>) -> Result<(), StartError> {
+pub fn check_input(
+    profile: &Profile,
+    input: &Input,
+    held: Option<&SourceAddress>,
+    boards: &Path,
+) -> Result<(), StartError> {
     let model = input.model();
     check_width(model)?;
     Decoding::of(Arc::clone(model), profile)?;
     match input {
-        Input::Live { place, .. } if held != Some(place) => Ok(link::can_open(place)?),
+        Input::Live { place, .. } if held != Some(place) => Ok(link::can_open(place, boards)?),
         Input::Sampler { .. } | Input::Replay { .. } | Input::Stream { .. } | Input::Live { .. } => Ok(()),
     }
 }

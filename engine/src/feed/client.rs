@@ -18,6 +18,7 @@ use super::packet::{
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 
 /// An answer, as a client receives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,11 +140,9 @@ impl SocketClient {
             SourceAddress::Udp { at, .. } => Socket::udp(*at)?,
             #[cfg(target_os = "linux")]
             SourceAddress::Unix(path) => {
-                use std::os::linux::net::SocketAddrExt;
-                use std::os::unix::net::{SocketAddr, UnixDatagram};
-                // An abstract name, which nobody has to remove; answers come back to it.
-                let name = format!("pinwheel-send-{}-{session:x}", std::process::id());
-                let socket = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?)?;
+                let socket = std::os::unix::net::UnixDatagram::unbound()?;
+                // The system chooses an abstract name, which nobody has to remove; answers come back to it.
+                rustix::net::bind(&socket, &rustix::net::SocketAddrUnix::new_unnamed())?;
                 socket.connect(path)?;
                 socket.set_nonblocking(true)?;
                 Socket::Unix(socket, path.clone())
@@ -305,12 +304,12 @@ fn received_bits(bytes: &[u8]) -> [u64; OBSERVABLE_WORDS_MAX] {
     words
 }
 
-/// Connects to the engine at `place` by socket or shared memory. `parts`: datagrams of a shot, for
-/// a socket; more if it does not fit them.
+/// Connects to the engine at `place` by socket or shared memory, whose regions are in `boards`.
+/// `parts`: datagrams of a shot, for a socket; more if it does not fit them.
 ///
 /// # Errors
 /// Errors of the system that name the place.
-pub fn connect(place: &SourceAddress, session: u64, parts: u32) -> io::Result<Box<dyn Client>> {
+pub fn connect(place: &SourceAddress, boards: &Path, session: u64, parts: u32) -> io::Result<Box<dyn Client>> {
     match place {
         SourceAddress::Udp { .. } | SourceAddress::Unix(_) => {
             Ok(Box::new(SocketClient::connect(place, session, parts)?))
@@ -320,7 +319,7 @@ pub fn connect(place: &SourceAddress, session: u64, parts: u32) -> io::Result<Bo
             Err(io::Error::new(io::ErrorKind::Unsupported, said))
         }
         #[cfg(target_os = "linux")]
-        SourceAddress::Shm { name, .. } => Ok(Box::new(RegionClient::new(&crate::board::directory(), name, session))),
+        SourceAddress::Shm { name, .. } => Ok(Box::new(RegionClient::new(boards, name, session))),
         #[cfg(not(target_os = "linux"))]
         SourceAddress::Shm { .. } => {
             Err(io::Error::new(io::ErrorKind::Unsupported, "this system has no shared memory"))

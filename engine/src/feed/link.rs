@@ -33,6 +33,7 @@ use crate::streams::SourceKind;
 use crate::units::{Nanos, TickRate};
 use pinwheel_edge::ring::broadcast::Reader;
 use pinwheel_edge::spin::Phase;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -95,6 +96,8 @@ pub struct LinkParts<'a> {
     pub rate: TickRate,
     /// The board.
     pub board: Arc<Board>,
+    /// Directory of boards, which has the region of a source through shared memory.
+    pub boards: &'a Path,
 }
 
 impl Link {
@@ -115,7 +118,7 @@ impl Link {
         let observables = model.observables;
         let (epoch, measured) = (parts.epoch, parts.measured);
         let facts = Facts { epoch, streams, observables, width, silence, measured, board: Arc::clone(&board) };
-        let (wire, kind, name) = open_wire(place, facts)?;
+        let (wire, kind, name) = open_wire(place, facts, parts.boards)?;
         let (detector_words, observable_words) = (model.shot_words(), model.observable_words());
         let (ins, lanes) = (0..parts.silos).map(|_| lane(detector_words, observable_words, LANE_SHOTS)).unzip();
         let intake = IntakeParts {
@@ -270,17 +273,17 @@ impl Link {
     }
 }
 
-/// Checks whether a source can be opened at `place` now.
+/// Checks whether a source can be opened at `place` now; `boards` has the regions of shared memory.
 ///
 /// # Errors
 /// As [`Link::open`].
 #[cfg(target_os = "linux")]
-pub fn can_open(place: &SourceAddress) -> Result<(), OpenError> {
+pub fn can_open(place: &SourceAddress, boards: &Path) -> Result<(), OpenError> {
     match place {
         SourceAddress::Udp { .. } | SourceAddress::Unix(_) | SourceAddress::Cudaq { .. } => {
             super::socket::can_listen(place)
         }
-        SourceAddress::Shm { .. } => super::shm::can_make(place),
+        SourceAddress::Shm { .. } => super::shm::can_make(place, boards),
     }
 }
 
@@ -289,12 +292,16 @@ pub fn can_open(place: &SourceAddress) -> Result<(), OpenError> {
 /// # Errors
 /// Always.
 #[cfg(not(target_os = "linux"))]
-pub fn can_open(place: &SourceAddress) -> Result<(), OpenError> {
+pub fn can_open(place: &SourceAddress, _boards: &Path) -> Result<(), OpenError> {
     Err(none_here(place))
 }
 
 #[cfg(target_os = "linux")]
-fn open_wire(place: &SourceAddress, facts: Facts) -> Result<(Box<dyn Wire>, SourceKind, String), OpenError> {
+fn open_wire(
+    place: &SourceAddress,
+    facts: Facts,
+    boards: &Path,
+) -> Result<(Box<dyn Wire>, SourceKind, String), OpenError> {
     let (wire, name): (Box<dyn Wire>, String) = match place {
         SourceAddress::Udp { .. } | SourceAddress::Unix(_) => {
             let (wire, name) = super::socket::SocketWire::open(place, &facts)?;
@@ -305,7 +312,7 @@ fn open_wire(place: &SourceAddress, facts: Facts) -> Result<(Box<dyn Wire>, Sour
             (Box::new(wire), name)
         }
         SourceAddress::Shm { .. } => {
-            let (wire, name) = super::shm::RegionWire::open(place, &facts)?;
+            let (wire, name) = super::shm::RegionWire::open(place, &facts, boards)?;
             (Box::new(wire), name)
         }
     };
@@ -319,7 +326,11 @@ fn open_wire(place: &SourceAddress, facts: Facts) -> Result<(Box<dyn Wire>, Sour
 }
 
 #[cfg(not(target_os = "linux"))]
-fn open_wire(place: &SourceAddress, _facts: Facts) -> Result<(Box<dyn Wire>, SourceKind, String), OpenError> {
+fn open_wire(
+    place: &SourceAddress,
+    _facts: Facts,
+    _boards: &Path,
+) -> Result<(Box<dyn Wire>, SourceKind, String), OpenError> {
     Err(none_here(place))
 }
 

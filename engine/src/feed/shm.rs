@@ -31,6 +31,7 @@ use layout::{Shape, client as from_client, engine as from_engine};
 use pinwheel_edge::slot::outside::EngineEnd;
 use pinwheel_edge::slot::word::ErrorCode;
 use region::Region;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zerocopy::IntoBytes;
@@ -61,13 +62,13 @@ pub(super) struct RegionWire {
 }
 
 /// Checks that no other engine has the region at `place`; removes the file of a dead engine.
-pub(super) fn can_make(place: &SourceAddress) -> Result<(), OpenError> {
+pub(super) fn can_make(place: &SourceAddress, boards: &Path) -> Result<(), OpenError> {
     let SourceAddress::Shm { name, .. } = place else { return Ok(()) };
-    region::is_free(&crate::board::directory(), name).map_err(|error| OpenError { place: place.to_string(), ..error })
+    region::is_free(boards, name).map_err(|error| OpenError { place: place.to_string(), ..error })
 }
 
 impl RegionWire {
-    pub(super) fn open(place: &SourceAddress, facts: &Facts) -> Result<(RegionWire, String), OpenError> {
+    pub(super) fn open(place: &SourceAddress, facts: &Facts, boards: &Path) -> Result<(RegionWire, String), OpenError> {
         let shape = Shape {
             slots: SLOTS,
             bits: facts.width.bits,
@@ -80,7 +81,7 @@ impl RegionWire {
             let (found, expected) = ("it is a socket".to_owned(), "shared memory");
             return Err(OpenError { place: place.to_string(), found, expected, remedy: "name shm:NAME" });
         };
-        let region = Region::create(&crate::board::directory(), name, group.as_deref(), &shape, facts.epoch)
+        let region = Region::create(boards, name, group.as_deref(), &shape, facts.epoch)
             .map_err(|error| OpenError { place: place.to_string(), ..error })?;
         let wire = RegionWire {
             region,

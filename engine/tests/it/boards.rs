@@ -2,10 +2,10 @@
 //! And where threads run.
 
 use crate::rig::{
-    Alone, LIMIT, alone, assert_nothing_lost, config, end, look_again, profile, run, sampler, total, until,
+    LIMIT, assert_nothing_lost, beside_another, config, end, look_again, profile, run, sampler, total, until,
 };
-use pinwheel_engine::board::Phase;
-use pinwheel_engine::engine::Engine;
+use pinwheel_engine::board::{self, Phase};
+use pinwheel_engine::engine::{Config, Engine};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -32,10 +32,10 @@ fn is_locked(board: &Path) -> bool {
 
 #[test]
 fn a_board_is_there_while_the_engine_runs_and_gone_after_it_twice_in_one_process() {
-    let alone = alone();
+    let home = beside_another();
     for _ in 0..2 {
         let engine = Engine::start(config(&profile(), sampler(), Some(2_000))).unwrap();
-        let [board] = &boards(&alone.boards())[..] else { panic!("one board") };
+        let [board] = &boards(&home.boards())[..] else { panic!("one board") };
         assert!(is_locked(board));
         let shown = engine.snapshot().engine;
         assert_eq!((shown.board_path.as_deref(), shown.pid), (board.to_str(), std::process::id()));
@@ -43,13 +43,12 @@ fn a_board_is_there_while_the_engine_runs_and_gone_after_it_twice_in_one_process
         assert_nothing_lost(&outcome);
         assert_eq!(outcome.snapshot.engine.phase, Phase::Shutdown);
         drop(outcome);
-        assert_eq!(boards(&alone.boards()), [] as [PathBuf; 0]);
+        assert_eq!(boards(&home.boards()), [] as [PathBuf; 0]);
     }
 }
 
-fn runs_with_a_private_board(alone: &Alone, place: &Path) {
-    alone.boards_at(place);
-    let outcome = run(config(&profile(), sampler(), Some(1_000)));
+fn runs_with_a_private_board(place: &Path) {
+    let outcome = run(Config { boards: place.to_owned(), ..config(&profile(), sampler(), Some(1_000)) });
     assert_nothing_lost(&outcome);
     let shown = &outcome.snapshot.engine;
     assert_eq!(shown.board_path, None);
@@ -59,33 +58,35 @@ fn runs_with_a_private_board(alone: &Alone, place: &Path) {
 
 #[test]
 fn an_engine_without_a_place_for_its_board_says_so_and_runs_with_a_private_one() {
-    let alone = alone();
-    runs_with_a_private_board(&alone, &alone.file("no/such/parent"));
-    runs_with_a_private_board(&alone, Path::new("/proc/pinwheel"));
-    let file = alone.file("file");
+    let home = beside_another();
+    runs_with_a_private_board(&home.file("no/such/parent"));
+    runs_with_a_private_board(Path::new("/proc/pinwheel"));
+    let file = home.file("file");
     std::fs::write(&file, b"").unwrap();
-    runs_with_a_private_board(&alone, &file);
+    runs_with_a_private_board(&file);
 }
 
 #[test]
 fn a_killed_process_leaves_its_board_with_a_free_lock() {
     if std::env::var_os(HELPER).is_some() {
-        let engine = Engine::start(config(&profile(), sampler(), None)).unwrap();
+        let (boards, _home) = (board::directory(), beside_another());
+        let engine = Engine::start(Config { boards, ..config(&profile(), sampler(), None) }).unwrap();
         // Until it is killed; should nobody do it, the limit fails it.
         until(&engine, "the end of this process", |_| false);
         return;
     }
-    let alone = alone();
+    let home = beside_another();
     let mut helper = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "boards::a_killed_process_leaves_its_board_with_a_free_lock"])
         .env(HELPER, "1")
+        .env("PINWHEEL_SHM", home.boards())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
     let from = Instant::now();
     let board = loop {
-        if let Some(board) = boards(&alone.boards()).pop().filter(|board| is_locked(board)) {
+        if let Some(board) = boards(&home.boards()).pop().filter(|board| is_locked(board)) {
             break board;
         }
         assert!(from.elapsed() < LIMIT && helper.try_wait().unwrap().is_none(), "the helper's board never came");
@@ -101,7 +102,7 @@ fn a_killed_process_leaves_its_board_with_a_free_lock() {
 
 #[test]
 fn a_thread_reported_as_pinned_may_run_only_on_its_core() {
-    let _alone = alone();
+    let _home = beside_another();
     let engine = Engine::start(config(&profile(), sampler(), None)).unwrap();
     let now = until(&engine, "an answer", |now| total(now, |c| c.answered) > 0);
     for thread in &now.threads {

@@ -1,7 +1,7 @@
 //! A bridge to other hosts: the test itself is the other host.
 
 use crate::live::{client, data, model, unix, wait};
-use crate::rig::{alone, assert_nothing_lost, config, end, profile, until};
+use crate::rig::{assert_nothing_lost, beside_another, config, end, profile, until};
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use pinwheel_engine::board::snapshot::SourceState;
 use pinwheel_engine::code::Model;
@@ -105,9 +105,9 @@ fn start(silos: u32, name: &str, path: pinwheel_engine::engine::LivePlace) -> (E
 
 /// Shots of three streams, of which each leaves and comes back at random.
 fn streams_that_leave_and_come_back(silos: u32) {
-    let alone = alone();
+    let home = beside_another();
     let name = "surf_z_d3_r3_p0.005";
-    let place = unix(&alone);
+    let place = unix(&home);
     let (engine, model, bridge) = start(silos, name, place.clone());
     let matcher = MatcherModel::new(&model).unwrap();
     let bytes = data(&format!("{name}.dets.b8"));
@@ -180,9 +180,9 @@ fn streams_of_two_silos_leave_and_come_back() {
 
 #[test]
 fn shots_of_other_hosts_are_answered_to_the_bridge_while_a_sender_is_served() {
-    let alone = alone();
+    let home = beside_another();
     let name = "surf_z_d3_r3_p0.005";
-    let place = unix(&alone);
+    let place = unix(&home);
     let (engine, model, mut bridge) = start(1, name, place.clone());
     let bytes = data(&format!("{name}.dets.b8"));
     let records: Vec<&[u8]> = bytes.chunks_exact(model.detectors.div_ceil(8) as usize).collect();
@@ -240,8 +240,8 @@ fn shots_of_other_hosts_are_answered_to_the_bridge_while_a_sender_is_served() {
 
 #[test]
 fn a_draining_engine_takes_back_what_is_away_before_it_ends() {
-    let alone = alone();
-    let place = unix(&alone);
+    let home = beside_another();
+    let place = unix(&home);
     let (engine, model, mut bridge) = start(1, "surf_z_d3_r3_p0.005", place.clone());
     let bytes = data("surf_z_d3_r3_p0.005.dets.b8");
     let record = &bytes[..model.detectors.div_ceil(8) as usize];
@@ -272,7 +272,7 @@ fn a_draining_engine_takes_back_what_is_away_before_it_ends() {
 
 #[test]
 fn a_bridge_without_a_live_source_or_of_other_streams_is_refused() {
-    let alone = alone();
+    let home = beside_another();
     let model = model("surf_z_d3_r3_p0.005");
     let mut profile = profile();
     profile.input.streams = STREAMS;
@@ -282,7 +282,7 @@ fn a_bridge_without_a_live_source_or_of_other_streams_is_refused() {
         Engine::start(config).map(|_| ()).unwrap_err()
     };
     assert!(matches!(refused(crate::rig::sampler(), STREAMS), StartError::BridgeInput));
-    let input = Input::Live { model: Arc::clone(&model), place: unix(&alone), measurements: None };
+    let input = Input::Live { model: Arc::clone(&model), place: unix(&home), measurements: None };
     assert!(matches!(refused(input, 5), StartError::BridgeStreams { found: 5, expected: 3 }));
-    assert!(!Path::new(&alone.file("shots")).exists());
+    assert!(!Path::new(&home.file("shots")).exists());
 }

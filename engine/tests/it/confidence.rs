@@ -1,6 +1,6 @@
 //! Gaps of answers, and answers that are not to be trusted, through the engine.
 
-use crate::rig::{alone, assert_nothing_lost, config, profile, run, sink, total};
+use crate::rig::{assert_nothing_lost, beside_another, config, profile, run, sink, total};
 use pinwheel_engine::code::{Format, Layout, Model, ShotSet};
 use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::engine::{Engine, Input};
@@ -13,7 +13,7 @@ const BELOW_DB: u8 = 15;
 
 #[test]
 fn each_answer_tells_its_gap_and_those_below_the_bound_abstain() {
-    let alone = alone();
+    let home = beside_another();
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("code/src/code/data");
     let read = |extension: &str| std::fs::read(data.join(format!("surf_z_d5_r5_p0.005.{extension}"))).unwrap();
     let model = Arc::new(Model::parse(&read("dem")).unwrap());
@@ -26,7 +26,7 @@ fn each_answer_tells_its_gap_and_those_below_the_bound_abstain() {
     let observables = Some(Arc::clone(&truth));
     let input = Input::Replay { model: Arc::clone(&model), name: "set".into(), shots: Arc::clone(&shots), observables };
     let mut config = config(&profile, input, None);
-    let path = alone.file("answers");
+    let path = home.file("answers");
     config.sink = Some(sink(&profile, model.observables, None, Some(&path)));
     let outcome = run(config);
     assert_nothing_lost(&outcome);
@@ -66,10 +66,10 @@ fn each_answer_tells_its_gap_and_those_below_the_bound_abstain() {
 
 #[test]
 fn without_the_question_no_answer_has_a_gap() {
-    let alone = alone();
+    let home = beside_another();
     let profile = profile();
     let mut config = config(&profile, crate::rig::sampler(), Some(500));
-    let path = alone.file("answers");
+    let path = home.file("answers");
     config.sink = Some(sink(&profile, 1, None, Some(&path)));
     let outcome = run(config);
     assert_nothing_lost(&outcome);
@@ -80,7 +80,7 @@ fn without_the_question_no_answer_has_a_gap() {
 
 #[test]
 fn a_model_whose_observable_closes_a_cycle_is_refused_in_one_sentence() {
-    let _alone = alone();
+    let _home = beside_another();
     let torus = "error(0.1) D0 D1 L0\nerror(0.1) D1 D2\nerror(0.1) D2 D0\n";
     let model = Arc::new(Model::parse(torus.as_bytes()).unwrap());
     let mut profile = profile();

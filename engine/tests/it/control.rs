@@ -1,6 +1,6 @@
 //! Acting on a running engine from another process: the socket, what it does, and what it refuses.
 
-use crate::rig::{Alone, LIMIT, alone, config, end, profile, sampler, total, until};
+use crate::rig::{Home, LIMIT, beside_another, config, end, profile, sampler, total, until};
 use pinwheel_engine::board::Phase;
 use pinwheel_engine::engine::wire::{Outcome, Request, read_reply};
 use pinwheel_engine::engine::{Actor, Command, Config, Done, EndedBy, Engine, Refused};
@@ -73,15 +73,15 @@ impl Client {
     }
 }
 
-fn run_dir(alone: &Alone) -> PathBuf {
-    let run = alone.file("run");
+fn run_dir(home: &Home) -> PathBuf {
+    let run = home.file("run");
     fs::create_dir_all(&run).unwrap();
     run
 }
 
 /// An engine with a run directory, live at 2,000 shots a second.
-fn start(alone: &Alone) -> Engine {
-    let run = run_dir(alone);
+fn start(home: &Home) -> Engine {
+    let run = run_dir(home);
     let mut profile = profile();
     profile.input.rate = Rate::Hz(2_000.0);
     let events = Some(EventSink::create(&run.join("events.jsonl")));
@@ -91,15 +91,15 @@ fn start(alone: &Alone) -> Engine {
     engine
 }
 
-fn events(alone: &Alone) -> Vec<serde_json::Value> {
-    let text = fs::read_to_string(alone.file("run/events.jsonl")).unwrap();
+fn events(home: &Home) -> Vec<serde_json::Value> {
+    let text = fs::read_to_string(home.file("run/events.jsonl")).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
 fn a_switch_from_another_process_is_acknowledged_by_every_thread_and_gives_back_what_was_lent() {
-    let alone = alone();
-    let engine = start(&alone);
+    let home = beside_another();
+    let engine = start(&home);
     let socket = engine.snapshot().control.socket.unwrap();
     assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
     let before = engine.profile();
@@ -136,7 +136,7 @@ fn a_switch_from_another_process_is_acknowledged_by_every_thread_and_gives_back_
     };
     assert_eq!(outcome.ended_by, EndedBy::Drained);
     assert!(!PathBuf::from(socket).exists(), "the socket goes with the engine");
-    let operated: Vec<_> = events(&alone).into_iter().filter(|event| event["event"] == "operated").collect();
+    let operated: Vec<_> = events(&home).into_iter().filter(|event| event["event"] == "operated").collect();
     let own = u64::from(std::process::id());
     assert!(operated.iter().any(|event| event["thread"] == "operator"
         && event["numbers"][1] == own
@@ -151,8 +151,8 @@ fn a_switch_from_another_process_is_acknowledged_by_every_thread_and_gives_back_
 
 #[test]
 fn a_switch_that_the_fields_of_the_start_do_not_permit_is_refused_and_changes_nothing() {
-    let alone = alone();
-    let run = run_dir(&alone);
+    let home = beside_another();
+    let run = run_dir(&home);
     let mut started = profile();
     started.input.rate = Rate::Hz(2_000.0);
     // Applies at a restart only; the other profile's limits are below it.
@@ -178,8 +178,8 @@ fn a_switch_that_the_fields_of_the_start_do_not_permit_is_refused_and_changes_no
 
 #[test]
 fn a_held_feed_takes_nothing_until_it_is_let_go_and_a_rate_is_what_was_asked_for() {
-    let alone = alone();
-    let engine = start(&alone);
+    let home = beside_another();
+    let engine = start(&home);
     let mut client = Client::of(&engine);
     let Done::Feed { held: true, submitted, .. } = client.acknowledged(|| Command::Pause) else { panic!("held") };
     assert!(engine.snapshot().control.held.is_some_and(|held| held.by.contains("a test")));
@@ -201,15 +201,15 @@ fn a_held_feed_takes_nothing_until_it_is_let_go_and_a_rate_is_what_was_asked_for
     client.done(Command::Drain);
     let outcome = end(engine);
     crate::rig::assert_nothing_lost(&outcome);
-    assert!(events(&alone).iter().any(|event| event["event"] == "note" && event["text"] == "pumpon"));
+    assert!(events(&home).iter().any(|event| event["event"] == "note" && event["text"] == "pumpon"));
 }
 
 #[test]
 fn one_place_refuses_the_command_of_another_user_and_records_an_own_one() {
-    let alone = alone();
-    let engine = start(&alone);
+    let home = beside_another();
+    let engine = start(&home);
     let actions = engine.snapshot().control.actions;
-    let stranger = fs::metadata(alone.file("run")).unwrap().uid() + 1;
+    let stranger = fs::metadata(home.file("run")).unwrap().uid() + 1;
     for command in [Command::Pause, Command::Stop, Command::Status] {
         let refused = engine.execute(command, &Actor::operator(stranger, 1, ""));
         assert!(matches!(refused, Err(Refused::User { found, .. }) if found == stranger), "{refused:?}");
@@ -231,8 +231,8 @@ fn one_place_refuses_the_command_of_another_user_and_records_an_own_one() {
 fn a_drain_is_acknowledged_by_every_thread() {
     // A machine that keeps one of them waiting longer than the reply waits is asked again, with another engine.
     let is_acknowledged = || {
-        let alone = alone();
-        let engine = start(&alone);
+        let home = beside_another();
+        let engine = start(&home);
         let Done::End { acknowledged, .. } = Client::of(&engine).done(Command::Drain) else { panic!("a drain") };
         crate::rig::assert_nothing_lost(&end(engine));
         acknowledged
@@ -242,8 +242,8 @@ fn a_drain_is_acknowledged_by_every_thread() {
 
 #[test]
 fn invalid_silent_or_surplus_clients_are_disconnected_and_the_engine_continues() {
-    let alone = alone();
-    let engine = start(&alone);
+    let home = beside_another();
+    let engine = start(&home);
     let mut client = Client::of(&engine);
     for (line, part) in [
         ("nonsense", "one JSON object"),

@@ -1,7 +1,7 @@
 //! Every counter of the board counts something: one that no run moves would be a number that means nothing.
 
 use crate::faults::drill;
-use crate::rig::{alone, assert_nothing_lost, config, end, sampler, until};
+use crate::rig::{assert_nothing_lost, beside_another, config, end, sampler, until};
 use pinwheel_engine::board::snapshot::Counters;
 use pinwheel_engine::engine::Engine;
 use pinwheel_engine::profile::{Deadlines, Decoder, FreeWorker, Rescue, ShotOrder, StreamDeadline};
@@ -14,7 +14,7 @@ fn still_zero(counters: &Counters) -> Vec<String> {
 
 #[test]
 fn every_counter_is_moved_by_some_run() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = drill(FreeWorker::AfterCopy);
     profile.input.joint_every = Some(10);
     // A rescue that is faster than the decoder, and a stream whose shots nobody can answer in time.

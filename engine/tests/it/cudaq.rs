@@ -2,7 +2,7 @@
 //! statuses, and what must not stop it.
 
 use crate::live::{data, model};
-use crate::rig::{alone, assert_nothing_lost, config, end, profile, shots, until};
+use crate::rig::{assert_nothing_lost, beside_another, config, end, profile, shots, until};
 use crate::rounds::windows_of;
 use pinwheel_engine::board::snapshot::{Snapshot, SourceState};
 use pinwheel_engine::code::{Measurements, Model, Sampler, bundled_named};
@@ -154,7 +154,7 @@ fn recorded() -> Vec<(bool, Vec<u8>)> {
 /// requests come one by one or all at once.
 #[test]
 fn a_recorded_conversation_gets_the_same_replies_byte_for_byte() {
-    let _alone = alone();
+    let _home = beside_another();
     let recorded = recorded();
     let (requests, replies): (Vec<_>, Vec<_>) = recorded.into_iter().partition(|(is_request, _)| *is_request);
     assert_eq!((requests.len(), replies.len()), (20, 20));
@@ -189,7 +189,7 @@ fn a_recorded_conversation_gets_the_same_replies_byte_for_byte() {
 /// Every shot of the golden set by calls: corrections as the matcher alone says, added up over two
 /// volumes where they are not cleared.
 fn golden(place: LivePlace, decoders: &[i64], chunk: usize) {
-    let _alone = alone();
+    let _home = beside_another();
     let name = "surf_z_d3_r3_p0.005";
     let (model, bytes) = (model(name), data(&format!("{name}.dets.b8")));
     let set = shots(&bytes, model.detectors);
@@ -243,7 +243,7 @@ fn one_port(decoders: &[i64]) -> LivePlace {
 
 #[test]
 fn statuses_follow_the_protocol() {
-    let _alone = alone();
+    let _home = beside_another();
     let (engine, ports) = start(&with_streams(2), &identity(9), one_port(&[4, 5]));
     assert_eq!(ports[0], ports[1]);
     let mut caller = Caller::new(ports[0]);
@@ -284,7 +284,7 @@ fn decoder(snapshot: &Snapshot, stream: usize) -> pinwheel_engine::board::snapsh
 /// A run of so many shots ends once its clients have asked for the last corrections, or are silent.
 #[test]
 fn the_last_corrections_of_a_run_of_so_many_shots_can_be_asked_for() {
-    let _alone = alone();
+    let _home = beside_another();
     for asks in [true, false] {
         let place = place("cudaq:127.0.0.1:0", &[]);
         let input = Input::Live { model: identity(3), place, measurements: None };
@@ -308,7 +308,7 @@ fn the_last_corrections_of_a_run_of_so_many_shots_can_be_asked_for() {
 /// What stops NVIDIA's server does not stop this one: it has no effect, and is counted.
 #[test]
 fn strays_and_another_client_on_the_port_have_no_effect() {
-    let _alone = alone();
+    let _home = beside_another();
     let (engine, ports) = start(&with_streams(1), &identity(3), place("cudaq:127.0.0.1:0", &[]));
     let (mut one, mut other) = (Caller::new(ports[0]), Caller::new(ports[0]));
     let mut strays = 0;
@@ -340,7 +340,7 @@ fn strays_and_another_client_on_the_port_have_no_effect() {
 /// The socket has no other protection.
 #[test]
 fn a_caller_that_is_not_on_the_list_gets_no_reply() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut place = place("cudaq:127.0.0.1:0", &[]);
     if let LivePlace::Cudaq { allow, .. } = &mut place {
         allow.push(Network::parse("127.0.0.2").unwrap());
@@ -359,7 +359,7 @@ fn a_caller_that_is_not_on_the_list_gets_no_reply() {
 /// A lost request is told by a fault with the client's address.
 #[test]
 fn missing_requests_leave_a_fault_with_the_clients_address() {
-    let _alone = alone();
+    let _home = beside_another();
     let (engine, ports) = start(&with_streams(1), &identity(3), place("cudaq:127.0.0.1:0", &[]));
     let mut caller = Caller::new(ports[0]);
     for _ in 0..3 {
@@ -376,7 +376,7 @@ fn missing_requests_leave_a_fault_with_the_clients_address() {
 /// A decode that fails fails its decoder only: here a syndrome that no errors of the model explain.
 #[test]
 fn a_failed_decode_fails_the_decoder_until_it_is_reset() {
-    let _alone = alone();
+    let _home = beside_another();
     // Two detectors that only fire together.
     let model = Arc::new(Model::parse(b"error(0.1) D0 D1 L0\n").unwrap());
     let (engine, ports) = start(&with_streams(1), &model, place("cudaq:127.0.0.1:0", &[]));
@@ -393,7 +393,7 @@ fn a_failed_decode_fails_the_decoder_until_it_is_reset() {
 #[test]
 fn windows_of_a_volume_are_decoded_before_its_last_measurements_come() {
     const BACK: usize = 24;
-    let _alone = alone();
+    let _home = beside_another();
     let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
     let count = model.detectors as usize;
     let parity = |detector: usize| match detector.checked_sub(BACK) {
@@ -605,7 +605,7 @@ fn run_clients(calls: u64) -> Outcome {
 
 #[test]
 fn calls_of_all_kinds_get_the_protocols_statuses_and_one_reply_each() {
-    let _alone = alone();
+    let _home = beside_another();
     let outcome = run_clients(20_000);
     let source = &outcome.snapshot.sources[0];
     assert!(source.malformed > 50 && source.unknown_streams > 50 && source.kernel_drops == 0, "{source:?}");
@@ -622,7 +622,7 @@ fn resident_kib() -> u64 {
 #[test]
 #[ignore = "a million calls"]
 fn a_million_calls_are_replied_to_in_memory_that_does_not_grow() {
-    let _alone = alone();
+    let _home = beside_another();
     run_clients(20_000);
     let before = resident_kib();
     run_clients(1_000_000);
@@ -633,7 +633,7 @@ fn a_million_calls_are_replied_to_in_memory_that_does_not_grow() {
 /// A datagram with a reply that is shorter than its request is padded; a result is never cut.
 #[test]
 fn replies_are_as_long_as_their_requests_and_hold_the_result() {
-    let _alone = alone();
+    let _home = beside_another();
     let (engine, ports) = start(&with_streams(1), &identity(100), place("cudaq:127.0.0.1:0", &[]));
     let caller = Caller::new(ports[0]);
     let mut bytes = Vec::new();

@@ -2,7 +2,8 @@
 //! the streams are decoded elsewhere.
 
 use crate::rig::{
-    LIMIT, alone, assert_nothing_lost, config, end, errors, execute, look_again, profile, sampler, total, until,
+    LIMIT, assert_nothing_lost, beside_another, config, end, errors, execute, look_again, profile, sampler, total,
+    until,
 };
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::{LifecycleView, Snapshot};
@@ -32,7 +33,7 @@ fn assert_only_the_dead_erred(outcome: &Outcome) {
 /// Runs over three silos until so many shots are answered, and silos have died, left streams and
 /// come back; a stream moves all the time, and silos die and come back in turn.
 fn run_through_deaths(shots: u64) -> Outcome {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = profile();
     profile.hot_allocations = HotAllocations::Abort;
     (profile.silos, profile.input.streams) = (Silos::Count(3), 6);
@@ -86,7 +87,7 @@ fn a_million_shots_are_answered_once_while_silos_die_and_streams_move() {
 /// Each silo takes 4,000 shots a second, and more come.
 #[test]
 fn silos_that_die_drain_and_come_back_in_any_order_lose_nothing_while_more_comes_than_is_decoded() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = profile();
     (profile.silos, profile.input.streams, profile.workers) = (Silos::Count(4), 16, 4);
     profile.device = Device::Sim { latency: Latency::Fixed { us: 1_000.0 } };
@@ -123,7 +124,7 @@ fn silos_that_die_drain_and_come_back_in_any_order_lose_nothing_while_more_comes
 #[test]
 fn a_role_that_dies_in_one_of_several_silos_ends_neither_the_run_nor_the_other_silos() {
     for role in [RoleKind::Dispatch, RoleKind::Device, RoleKind::Poll, RoleKind::Graph, RoleKind::Decode] {
-        let _alone = alone();
+        let _home = beside_another();
         let mut profile = profile();
         (profile.silos, profile.input.streams) = (Silos::Count(2), 4);
         profile.faults.role_panic = Some(RoleFault { role, after_items: 500 });
@@ -144,7 +145,7 @@ fn a_role_that_dies_in_one_of_several_silos_ends_neither_the_run_nor_the_other_s
 
 #[test]
 fn a_panic_in_an_ingress_or_egress_role_ends_the_run_of_several_silos() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = profile();
     (profile.silos, profile.input.streams) = (Silos::Count(2), 4);
     profile.faults.role_panic = Some(RoleFault { role: RoleKind::Feed, after_items: 500 });
@@ -156,7 +157,7 @@ fn a_panic_in_an_ingress_or_egress_role_ends_the_run_of_several_silos() {
 
 #[test]
 fn a_silo_is_drained_and_comes_back_without_an_error() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = profile();
     (profile.silos, profile.input.streams) = (Silos::Count(2), 4);
     profile.input.rate = Rate::Hz(5_000.0);
@@ -196,7 +197,7 @@ fn a_silo_is_drained_and_comes_back_without_an_error() {
 
 #[test]
 fn a_single_silo_cannot_be_killed() {
-    let _alone = alone();
+    let _home = beside_another();
     let engine = Engine::start(config(&profile(), sampler(), None)).unwrap();
     let killed = execute(&engine, Command::Silo { silo: 0, command: SiloCommand::Kill });
     assert!(matches!(killed, Err(Refused::Silo(SiloRefused::Single))), "{killed:?}");

@@ -3,8 +3,8 @@
 
 use crate::faults::drill;
 use crate::rig::{
-    LIMIT, alone, assert_nothing_lost, config, end, errors, execute, profile, run, sampler, shots, sink, switch, total,
-    until,
+    LIMIT, assert_nothing_lost, beside_another, config, end, errors, execute, profile, run, sampler, shots, sink,
+    switch, total, until,
 };
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::{DecoderShots, Snapshot};
@@ -167,8 +167,8 @@ const HELD_CHANGES: u64 = 3;
 /// Runs `count` shots of `profile` while a decoder or the model is changed every 10 ms, for all
 /// streams and for one in turn. Returns the changes and the longest pause seen.
 fn changed_every_10_ms(profile: &Profile, what: Changed, count: u64) -> (u64, u64) {
-    let (alone, mut known) = (alone(), Known::new());
-    let (path, other) = (alone.file("answers.jsonl"), alone.file("drifted.dem"));
+    let (home, mut known) = (beside_another(), Known::new());
+    let (path, other) = (home.file("answers.jsonl"), home.file("drifted.dem"));
     std::fs::write(&other, drifted()).unwrap();
     let first = known.by.values().next().unwrap().clone();
     assert_ne!(&first, known.learn(&Model::parse(drifted().as_bytes()).unwrap()), "the set tells the two apart");
@@ -262,8 +262,8 @@ fn a_decoder_changed_every_10_ms_loses_nothing_with_deadlines_and_a_rescue_decod
 
 #[test]
 fn shots_are_rescued_refused_and_answered_as_their_deadlines_ask() {
-    let (alone, known) = (alone(), Known::new());
-    let path = alone.file("answers.jsonl");
+    let (home, known) = (beside_another(), Known::new());
+    let path = home.file("answers.jsonl");
     let mut profile = profile();
     (profile.input.streams, profile.decoder) = (8, Decoder::Correlated);
     // However fast the machine decodes, one of these is too near for the own decoder and not for
@@ -332,8 +332,8 @@ fn a_model_changed_and_taken_back_every_10_ms_loses_nothing_in_a_million_shots_w
 
 #[test]
 fn streams_of_a_profile_have_decoders_of_their_own_in_every_silo() {
-    let (alone, known) = (alone(), Known::new());
-    let path = alone.file("answers.jsonl");
+    let (home, known) = (beside_another(), Known::new());
+    let path = home.file("answers.jsonl");
     let mut profile = profile();
     (profile.silos, profile.input.streams) = (Silos::Count(2), 5);
     profile.streams = [(3, Decoder::UnionFind), (0, Decoder::Lookup), (4, Decoder::UnionFind)]
@@ -353,7 +353,7 @@ fn streams_of_a_profile_have_decoders_of_their_own_in_every_silo() {
 
 #[test]
 fn a_profile_switch_changes_the_decoders_and_a_limited_one_gives_them_back() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut first = profile();
     first.input.rate = Rate::Hz(2_000.0);
     let engine = Engine::start(config(&first, sampler(), None)).unwrap();
@@ -385,7 +385,7 @@ fn a_profile_switch_changes_the_decoders_and_a_limited_one_gives_them_back() {
 /// Two operators change the decoders of a stream each, at the same time.
 #[test]
 fn a_change_of_one_stream_never_takes_back_that_of_another() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = profile();
     profile.input.rate = Rate::Hz(500.0);
     let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
@@ -414,7 +414,7 @@ const LENT: Option<Duration> = Some(Duration::from_secs(1));
 
 #[test]
 fn a_decoder_that_cannot_be_used_is_refused_and_the_one_before_stays() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = profile();
     profile.input.rate = Rate::Hz(2_000.0);
     let large = Arc::new(pinwheel_engine::code::bundled_named("surface_d5").unwrap());
@@ -449,7 +449,7 @@ fn a_decoder_that_cannot_be_used_is_refused_and_the_one_before_stays() {
 
 #[test]
 fn windows_keep_their_decoder() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = profile();
     profile.input.rate = Rate::Hz(500.0);
     profile.window = Window::Some(WindowRounds { commit_rounds: 2, buffer_rounds: 2 });
@@ -477,7 +477,7 @@ fn windows_keep_their_decoder() {
 
 #[test]
 fn a_silo_that_is_rebuilt_decodes_by_what_is_in_force() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = profile();
     (profile.silos, profile.input.rate) = (Silos::Count(2), Rate::Hz(2_000.0));
     let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
@@ -497,7 +497,7 @@ fn a_silo_that_is_rebuilt_decodes_by_what_is_in_force() {
 
 #[test]
 fn a_model_that_cannot_be_used_is_refused_and_the_one_before_stays() {
-    let alone = alone();
+    let home = beside_another();
     let mut profile = profile();
     profile.input.rate = Rate::Hz(2_000.0);
     let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
@@ -508,13 +508,13 @@ fn a_model_that_cannot_be_used_is_refused_and_the_one_before_stays() {
         assert!(said.as_ref().is_err_and(|said| said.contains(why) && !said.contains('\n')), "{said:?}");
     };
     let written = |name: &str, text: &str| {
-        let path = alone.file(name);
+        let path = home.file(name);
         std::fs::write(&path, text).unwrap();
         path
     };
     let widths = format!("detector D{}\nlogical_observable L0\n", before.detectors - 1);
     refused(None, None, "no change of the model to take back");
-    refused(Some(&alone.file("missing.dem")), None, "cannot be read");
+    refused(Some(&home.file("missing.dem")), None, "cannot be read");
     refused(Some(&written("text.dem", "errr(0.1) D0\n")), None, "text.dem, line 1, column 1: found");
     refused(
         Some(Path::new("surface_d5")),
@@ -532,7 +532,7 @@ fn a_model_that_cannot_be_used_is_refused_and_the_one_before_stays() {
 
 #[test]
 fn a_predecoder_and_windows_keep_the_model_of_the_start() {
-    let _alone = alone();
+    let _home = beside_another();
     let window = Window::Some(WindowRounds { commit_rounds: 2, buffer_rounds: 2 });
     for (predecoder, window, why) in
         [(Predecoder::Local, Window::None, "predecodes its shots"), (Predecoder::None, window, "by windows")]
@@ -550,8 +550,8 @@ fn a_predecoder_and_windows_keep_the_model_of_the_start() {
 
 #[test]
 fn the_board_names_the_models_in_force() {
-    let alone = alone();
-    let other = alone.file("drifted.dem");
+    let home = beside_another();
+    let other = home.file("drifted.dem");
     std::fs::write(&other, drifted()).unwrap();
     let hash = Model::parse(drifted().as_bytes()).unwrap().hash();
     let mut profile = profile();

@@ -1,7 +1,7 @@
 //! The watch for drifts in a running engine: the error is named on the board, by an alarm and in the
 //! counts, and no shot waits for the watch.
 
-use crate::rig::{alone, assert_nothing_lost, config, end, execute, profile, run, sampler, until};
+use crate::rig::{assert_nothing_lost, beside_another, config, end, execute, profile, run, sampler, until};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::code::{Model, Sampler, bundled_named};
 use pinwheel_engine::engine::{Command, DETECTIONS, Engine, Input, StreamDetections};
@@ -26,13 +26,13 @@ fn drifting(model: &Arc<Model>, changed: usize) -> Input {
 
 #[test]
 fn an_error_that_drifts_in_one_stream_is_named_until_the_stream_has_the_right_model() {
-    let alone = alone();
+    let home = beside_another();
     let model = Arc::new(bundled_named("surface_d3").unwrap());
     let changed = model.errors.iter().position(|error| error.effect().detectors == [2, 10]).unwrap();
     let mut profile = profile();
     (profile.input.streams, profile.input.rate, profile.input.watch_drift) = (2, Rate::Hz(40_000.0), true);
     let mut config = config(&profile, drifting(&model, changed), None);
-    config.run_dir = Some(alone.file(""));
+    config.run_dir = Some(home.file(""));
     let engine = Engine::start(config).unwrap();
     let shown = until(&engine, "the drift", |now| {
         let is_raised = now.alarms.iter().any(|alarm| alarm.rule == "model_drift");
@@ -46,15 +46,15 @@ fn an_error_that_drifts_in_one_stream_is_named_until_the_stream_has_the_right_mo
     assert!(alarm.sentence.contains("stream 1: edge D2–D10 happens"), "{}", alarm.sentence);
     // The counts are kept while the run goes on, so that a model can be fitted to them.
     let kept =
-        || Some(serde_json::from_slice::<Vec<StreamDetections>>(&std::fs::read(alone.file(DETECTIONS)).ok()?).unwrap());
+        || Some(serde_json::from_slice::<Vec<StreamDetections>>(&std::fs::read(home.file(DETECTIONS)).ok()?).unwrap());
     let has_both = |kept: Vec<StreamDetections>| kept.iter().any(|of| of.stream == 1 && of.shots >= 8_192);
     until(&engine, "the counts of stream 1", |_| kept().is_some_and(has_both));
     let name = &kept().unwrap()[0].model;
-    assert!(*model == Model::parse(&std::fs::read(alone.file(name)).unwrap()).unwrap());
+    assert!(*model == Model::parse(&std::fs::read(home.file(name)).unwrap()).unwrap());
     // The model that is right for the stream takes the drift away.
     let mut right = Model::clone(&model);
     right.errors[changed].probability *= 5.0;
-    let file = alone.file("right.dem");
+    let file = home.file("right.dem");
     std::fs::write(&file, right.to_string()).unwrap();
     let path = file.display().to_string();
     execute(&engine, Command::Model { file: Some(path), stream: Some(1) }).unwrap();
@@ -74,12 +74,12 @@ fn an_error_that_drifts_in_one_stream_is_named_until_the_stream_has_the_right_mo
 
 #[test]
 fn an_alarm_switches_its_stream_to_the_model_of_its_rule_or_says_why_not() {
-    let alone = alone();
+    let home = beside_another();
     let model = Arc::new(bundled_named("surface_d3").unwrap());
     let changed = model.errors.iter().position(|error| error.effect().detectors == [2, 10]).unwrap();
     let mut right = Model::clone(&model);
     right.errors[changed].probability *= 5.0;
-    let file = alone.file("right.dem");
+    let file = home.file("right.dem");
     std::fs::write(&file, right.to_string()).unwrap();
     for (file, is_right) in [(file.display().to_string(), true), ("surface_d5".to_owned(), false)] {
         let mut profile = profile();
@@ -105,7 +105,7 @@ fn an_alarm_switches_its_stream_to_the_model_of_its_rule_or_says_why_not() {
 
 #[test]
 fn every_shot_of_a_slow_input_is_counted_and_none_without_the_watch() {
-    let _alone = alone();
+    let _home = beside_another();
     for watches in [true, false] {
         let mut profile = profile();
         (profile.input.streams, profile.input.rate, profile.input.watch_drift) = (3, Rate::Hz(20_000.0), watches);
@@ -118,7 +118,7 @@ fn every_shot_of_a_slow_input_is_counted_and_none_without_the_watch() {
 
 #[test]
 fn the_health_of_the_input_is_judged_by_the_model_in_force() {
-    let alone = alone();
+    let home = beside_another();
     let model = Arc::new(bundled_named("surface_d3").unwrap());
     let mut noisy = Model::clone(&model);
     noisy.errors.iter_mut().for_each(|error| error.probability *= 2.0);
@@ -133,7 +133,7 @@ fn the_health_of_the_input_is_judged_by_the_model_in_force() {
     let engine = Engine::start(config(&profile, input, None)).unwrap();
     let verdict = |now: &Snapshot, stream: usize| now.streams[stream].input_health.verdict;
     until(&engine, "suspicion", |now| (0..3).all(|stream| verdict(now, stream) == HealthVerdict::Suspect));
-    let file = alone.file("noisy.dem");
+    let file = home.file("noisy.dem");
     std::fs::write(&file, noisy.to_string()).unwrap();
     let model = |stream| Command::Model { file: Some(file.display().to_string()), stream };
     execute(&engine, model(Some(1))).unwrap();

@@ -1,6 +1,8 @@
 //! How a run ends when something does not go on: a reader that stops, a device that never answers.
 
-use crate::rig::{alone, assert_nothing_lost, config, end, errors, profile, run, sampler, sink, total, until};
+use crate::rig::{
+    alone, assert_nothing_lost, beside_another, config, end, errors, profile, run, sampler, sink, total, until,
+};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::engine::{EndedBy, Engine, Outcome};
 use pinwheel_engine::profile::Profile;
@@ -66,9 +68,9 @@ pub(crate) fn drained(engine: Engine) -> Outcome {
 
 #[test]
 fn shutdown_under_back_pressure_ends_within_the_grace() {
-    let alone = alone();
+    let home = alone();
     let profile = impatient();
-    let path = alone.file("answers");
+    let path = home.file("answers");
     let reader = pipe(&path);
     let mut config = config(&profile, sampler(), None);
     config.sink = Some(sink(&profile, 1, None, Some(&path)));
@@ -107,7 +109,7 @@ fn never_ready() -> Profile {
 
 #[test]
 fn a_device_that_never_answers_is_drained_with_error_words() {
-    let _alone = alone();
+    let _home = beside_another();
     let engine = Engine::start(config(&never_ready(), sampler(), None)).unwrap();
     until(&engine, "a full ring", |now| {
         let counters = &now.silos[0].counters;
@@ -123,7 +125,7 @@ fn a_device_that_never_answers_is_drained_with_error_words() {
 
 #[test]
 fn a_device_that_never_answers_is_lost_and_the_cpu_answers() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = never_ready();
     profile.limits.launch_deadline_us = 1_000;
     profile.limits.drain_grace_s = 60;
@@ -144,17 +146,17 @@ fn a_device_that_never_answers_is_lost_and_the_cpu_answers() {
 
 #[test]
 fn a_dropped_engine_ends_and_removes_its_board() {
-    let alone = alone();
+    let home = beside_another();
     let engine = Engine::start(config(&profile(), sampler(), None)).unwrap();
     let board = engine.snapshot().engine.board_path.unwrap();
-    assert!(Path::new(&board).starts_with(alone.boards()) && Path::new(&board).exists());
+    assert!(Path::new(&board).starts_with(home.boards()) && Path::new(&board).exists());
     drop(engine);
     assert!(!Path::new(&board).exists());
 }
 
 #[test]
 fn count_duration_operator_and_signal_each_end_a_run_under_their_name() {
-    let _alone = alone();
+    let _home = beside_another();
     let profile = profile();
     let by_count = run(config(&profile, sampler(), Some(100)));
     assert_eq!((by_count.ended_by, total(&by_count.snapshot, |c| c.submitted)), (EndedBy::Count, 100));

@@ -1,7 +1,7 @@
 //! The log of events: what a run with faults leaves, and what a place that cannot be written does to it: nothing.
 
 use crate::faults::drill;
-use crate::rig::{alone, assert_nothing_lost, config, end, errors, profile, run, sampler, until};
+use crate::rig::{assert_nothing_lost, beside_another, config, end, errors, profile, run, sampler, until};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::engine::Engine;
 use pinwheel_engine::fault::FaultCode;
@@ -40,8 +40,8 @@ fn texts<'a>(lines: &'a [Value], event: &str) -> BTreeMap<&'a str, Vec<&'a str>>
 
 #[test]
 fn a_run_with_faults_leaves_its_events_in_order_with_their_utc() {
-    let alone = alone();
-    let path = alone.file("events.jsonl");
+    let home = beside_another();
+    let path = home.file("events.jsonl");
     let mut drill = drill(FreeWorker::AfterCopy);
     (drill.workers, drill.faults.lose_device_every, drill.spin) = (8, Some(1_000), SpinPolicy::Shared);
     // So slowly that every event has room in its lane however late the logger runs.
@@ -96,8 +96,8 @@ fn a_run_with_faults_leaves_its_events_in_order_with_their_utc() {
 
 #[test]
 fn a_role_that_dies_is_an_event_with_its_place() {
-    let alone = alone();
-    let path = alone.file("events.jsonl");
+    let home = beside_another();
+    let path = home.file("events.jsonl");
     let mut profile = profile();
     profile.faults.role_panic = Some(RoleFault { role: RoleKind::Decode, after_items: 500 });
     let mut config = config(&profile, sampler(), None);
@@ -111,7 +111,7 @@ fn a_role_that_dies_is_an_event_with_its_place() {
 
 #[test]
 fn a_log_that_cannot_be_written_does_not_disturb_the_run() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut config = config(&drill(FreeWorker::AfterDecode), sampler(), Some(5_000));
     config.events = Some(EventSink::create(Path::new("/nowhere/events.jsonl")));
     let outcome = run(config);

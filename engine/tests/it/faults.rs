@@ -1,6 +1,8 @@
 //! Every fault at once, on real threads, with profile switches: nothing is lost, nothing is answered twice.
 
-use crate::rig::{LIMIT, alone, assert_nothing_lost, config, end, errors, profile, run, sampler, switch, total, until};
+use crate::rig::{
+    LIMIT, assert_nothing_lost, beside_another, config, end, errors, profile, run, sampler, switch, total, until,
+};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::engine::{EndedBy, Engine};
 use pinwheel_engine::profile::{Device, FreeWorker, Latency, Predecoder, Profile};
@@ -47,7 +49,7 @@ const CODES: [ErrorCode; 7] = [
 /// Runs `count` shots of the drill, and more until each error has come, while the profile goes lab,
 /// shared, prod, lab, ... every 10 to 100 ms.
 fn all_faults_with_switches(free_worker: FreeWorker, count: u64) {
-    let alone = alone();
+    let home = beside_another();
     let drill = drill(free_worker);
     let engine = Engine::start(config(&drill, sampler(), None)).unwrap();
     let mut switches = 0;
@@ -75,7 +77,7 @@ fn all_faults_with_switches(free_worker: FreeWorker, count: u64) {
     }
     engine.request_drain();
     let outcome = end(engine);
-    drop(alone);
+    drop(home);
     assert_eq!(outcome.ended_by, EndedBy::Drained);
     assert_nothing_lost(&outcome);
     let count = total(&outcome.snapshot, |c| c.submitted);
@@ -112,7 +114,7 @@ fn every_fault_and_every_switch_loses_nothing_in_a_million_shots_after_decode() 
 }
 
 fn device_completes_inside_launch(free_worker: FreeWorker, workers: u32, count: u64) {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = profile();
     profile.workers = workers;
     profile.free_worker = free_worker;
@@ -138,7 +140,7 @@ fn a_device_that_completes_inside_launch_loses_nothing_in_a_million_shots() {
 
 #[test]
 fn every_thread_acknowledges_a_switch_and_prod_is_refused_where_a_core_is_not_its_own() {
-    let _alone = alone();
+    let _home = beside_another();
     let engine = Engine::start(config(&profile(), sampler(), None)).unwrap();
     until(&engine, "an answer", |now| total(now, |c| c.answered) > 0);
     for (epoch, name) in (2..).zip(["prod", "shared", "lab", "prod"]) {

@@ -1,7 +1,7 @@
 //! Silos that get more than they can do: they give streams away all the same, say why not where
 //! they cannot, and are full no longer than shots wait.
 
-use crate::rig::{alone, assert_nothing_lost, config, end, execute, profile, sampler, switch, until};
+use crate::rig::{assert_nothing_lost, beside_another, config, end, execute, profile, sampler, switch, until};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::{Command, Config, Engine, SiloCommand};
 use pinwheel_engine::profile::{
@@ -35,7 +35,7 @@ fn hindrance(now: &Snapshot) -> Option<String> {
 /// What the first silo has when it is asked takes it a second to answer: ten times the patience of a step.
 #[test]
 fn a_stream_leaves_a_silo_whose_long_ring_is_full() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = slow(OverflowStrategy::Block, 4, 1_600.0);
     profile.slots = 1_024;
     profile.input.weights = Weights::Each(vec![10.0, 1.0, 10.0, 1.0]);
@@ -51,7 +51,7 @@ fn a_stream_leaves_a_silo_whose_long_ring_is_full() {
 
 #[test]
 fn a_full_silo_is_drained_with_one_request_for_each_stream() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = slow(OverflowStrategy::Block, 8, 3_000.0);
     (profile.slots, profile.limits.drain_grace_s) = (512, 120);
     let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
@@ -67,7 +67,7 @@ fn a_full_silo_is_drained_with_one_request_for_each_stream() {
 
 #[test]
 fn a_rate_without_a_limit_ends_what_had_overflowed() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = slow(OverflowStrategy::CpuFallback, 4, 20_000.0);
     profile.decoders = pinwheel_engine::profile::Decoders::Count(1);
     let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
@@ -81,7 +81,7 @@ fn a_rate_without_a_limit_ends_what_had_overflowed() {
 
 #[test]
 fn a_stream_that_fills_a_silo_alone_stays_and_the_engine_says_so() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = slow(OverflowStrategy::Migrate, 1, 20_000.0);
     (profile.placement.streams, profile.placement.refresh_ms) = (TakesPart::All, 50);
     // The first silo comes first, and the stream is there: it is placed without a move.
@@ -100,7 +100,7 @@ fn a_stream_that_fills_a_silo_alone_stays_and_the_engine_says_so() {
 
 #[test]
 fn migrate_that_is_switched_on_live_says_what_it_misses_even_without_diagnostics() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = slow(OverflowStrategy::Block, 4, 20_000.0);
     (profile.diagnostics, profile.placement.refresh_ms) = (Diagnostics::Off, 50);
     let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
@@ -108,6 +108,7 @@ fn migrate_that_is_switched_on_live_says_what_it_misses_even_without_diagnostics
     // Which streams may move is decided at the start: none.
     (profile.placement.overflow.strategy, profile.placement.streams) = (OverflowStrategy::Migrate, TakesPart::All);
     switch(&engine, "migrate", &profile);
+    assert_eq!(engine.profile().validate(), [], "another input starts with it");
     let is_said = |now: &Snapshot| hindrance(now).is_some_and(|text| text.contains("placement.streams"));
     until(&engine, "what is missing", is_said);
     engine.request_drain();
@@ -116,12 +117,12 @@ fn migrate_that_is_switched_on_live_says_what_it_misses_even_without_diagnostics
 
 #[test]
 fn predictions_that_no_window_could_put_in_order_are_refused_at_the_start() {
-    let alone = alone();
+    let home = beside_another();
     let mut profile = slow(OverflowStrategy::Block, 4, 1.0);
     (profile.input.rate, profile.input.weights) = (Rate::Max, Weights::Zipf(1.1));
     profile.device = Device::Sim { latency: Latency::None };
     let start = |profile: &Profile, count: Option<u64>| {
-        let sink = crate::rig::sink(profile, 1, Some(&alone.file("predictions.b8")), None);
+        let sink = crate::rig::sink(profile, 1, Some(&home.file("predictions.b8")), None);
         Engine::start(Config { sink: Some(sink), ..config(profile, sampler(), count) })
     };
     let refused = start(&profile, None).err().unwrap().to_string();

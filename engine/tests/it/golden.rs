@@ -1,6 +1,6 @@
 //! The engine against the golden sets: what bare decoding says, in input order, whatever the plan.
 
-use crate::rig::{alone, assert_nothing_lost, config, profile, run, sink, total};
+use crate::rig::{assert_nothing_lost, beside_another, config, profile, run, sink, total};
 use pinwheel_engine::code::{Format, Layout, Model, ShotSet};
 use pinwheel_engine::decode::{Matcher, MatcherModel};
 use pinwheel_engine::engine::{EndedBy, Input};
@@ -67,8 +67,8 @@ fn agrees(name: &str, pm_logical_errors: usize) {
 }
 
 fn through(golden: &Golden, profile: &Profile, bare: &[Vec<u64>], (theirs, ties): (usize, usize)) {
-    let alone = alone();
-    let path = alone.file("predictions.b8");
+    let home = beside_another();
+    let path = home.file("predictions.b8");
     let input = Input::Replay {
         model: Arc::clone(&golden.model),
         name: "golden".into(),

@@ -1,7 +1,7 @@
 //! Shots whose heralds say where errors may have happened.
 
 use crate::boards::boards;
-use crate::rig::{alone, assert_nothing_lost, config, profile, replay, run, sink};
+use crate::rig::{assert_nothing_lost, beside_another, config, profile, replay, run, sink};
 use pinwheel_engine::code::graph::Graph;
 use pinwheel_engine::code::{Format, Layout, Model, Sampler, ShotSet, ShotWriter, bundled_named, ones};
 use pinwheel_engine::decode::{Matcher, MatcherModel};
@@ -59,7 +59,7 @@ fn heralds_of_erasures_halve_the_logical_errors() {
 
 #[test]
 fn the_engine_answers_shots_with_their_heralds() {
-    let alone = alone();
+    let home = beside_another();
     let model = Arc::new(erased(true));
     let mut matcher = matcher(&model);
     let layout = Layout::detectors(model.detectors);
@@ -75,7 +75,7 @@ fn the_engine_answers_shots_with_their_heralds() {
     let shots = Arc::new(ShotSet::read(&writer.finish().unwrap()[..], Format::B8, layout).unwrap());
     let mut profile = profile();
     profile.hot_allocations = HotAllocations::Count;
-    let path = alone.file("predictions.b8");
+    let path = home.file("predictions.b8");
     let mut config = config(&profile, replay(&model, &shots), None);
     config.sink = Some(sink(&profile, model.observables, Some(&path), None));
     let outcome = run(config);
@@ -90,7 +90,7 @@ fn the_engine_answers_shots_with_their_heralds() {
 
 #[test]
 fn heralds_that_nothing_reads_are_refused_before_anything_starts() {
-    let alone = alone();
+    let home = beside_another();
     let model = Arc::new(erased(true));
     let shots = Arc::new(ShotSet::read(&[][..], Format::B8, Layout::detectors(model.detectors)).unwrap());
     let window = Window::Some(WindowRounds { commit_rounds: 2, buffer_rounds: 2 });
@@ -104,5 +104,5 @@ fn heralds_that_nothing_reads_are_refused_before_anything_starts() {
     profile.confidence = true;
     let said = Engine::start(config(&profile, replay(&model, &shots), None)).err().unwrap().to_string();
     assert!(said.contains("found a model with heralds, expected one without"), "{said}");
-    assert!(boards(&alone.boards()).is_empty());
+    assert!(boards(&home.boards()).is_empty());
 }

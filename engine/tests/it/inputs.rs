@@ -1,6 +1,6 @@
 //! Inputs as they come: wrong bit order, shots nobody can match, streams that end and streams that break off.
 
-use crate::rig::{alone, assert_nothing_lost, config, errors, profile, replay, run, shots, sink, total};
+use crate::rig::{assert_nothing_lost, beside_another, config, errors, profile, replay, run, shots, sink, total};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::code::{Model, bundled_named};
 use pinwheel_engine::engine::{EndedBy, Input, ReadShot};
@@ -16,7 +16,7 @@ fn d5() -> (Arc<Model>, Vec<u8>) {
 }
 
 fn verdict_of(bytes: &[u8]) -> HealthVerdict {
-    let _alone = alone();
+    let _home = beside_another();
     let (model, _) = d5();
     let mut profile = profile();
     profile.input.streams = 1;
@@ -37,11 +37,11 @@ fn a_stream_in_the_models_bit_order_is_good_and_one_with_reversed_bits_is_bad() 
 
 #[test]
 fn a_shot_without_a_matching_is_answered_with_an_error_and_the_next_is_decoded() {
-    let alone = alone();
+    let home = beside_another();
     // Nothing flips D1.
     let model = Arc::new(Model::parse(b"error(0.1) D0 L0\ndetector D1\n").unwrap());
     let profile = profile();
-    let path = alone.file("answers");
+    let path = home.file("answers");
     let mut config = config(&profile, replay(&model, &shots(&[1, 2, 0, 3, 1], 2)), None);
     config.sink = Some(sink(&profile, 1, None, Some(&path)));
     let outcome = run(config);
@@ -69,7 +69,7 @@ fn stream(n: u64, last: Result<bool, String>) -> Input {
 #[test]
 fn a_stream_that_ends_drains() {
     for (silos, streams) in [(1, 1), (2, 3)] {
-        let _alone = alone();
+        let _home = beside_another();
         let mut profile = profile();
         (profile.silos, profile.input.streams) = (Silos::Count(silos), streams);
         let outcome = run(config(&profile, stream(10_000, Ok(false)), None));
@@ -84,7 +84,7 @@ fn a_stream_that_ends_drains() {
 #[test]
 fn a_stream_that_breaks_off_ends_by_fault_after_its_last_shot_and_says_why() {
     for silos in [1, 2] {
-        let _alone = alone();
+        let _home = beside_another();
         let mut profile = profile();
         profile.silos = Silos::Count(silos);
         let why = "shot 5000: found 2 bytes, expected 3".to_string();
@@ -100,7 +100,7 @@ fn a_stream_that_breaks_off_ends_by_fault_after_its_last_shot_and_says_why() {
 
 #[test]
 fn a_stream_shorter_than_the_count_ends_by_its_input() {
-    let _alone = alone();
+    let _home = beside_another();
     let outcome = run(config(&profile(), stream(99, Ok(false)), Some(100)));
     assert_nothing_lost(&outcome);
     assert_eq!((outcome.ended_by, total(&outcome.snapshot, |c| c.submitted)), (EndedBy::Input, 99));

@@ -1,6 +1,6 @@
 //! Streams measured together: both are read at one sequence number, and what is read is what their answers say.
 
-use crate::rig::{alone, assert_nothing_lost, config, end, profile, run, sampler, until};
+use crate::rig::{assert_nothing_lost, beside_another, config, end, profile, run, sampler, until};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::{EndedBy, Engine};
 use pinwheel_engine::profile::{HotAllocations, Profile, Rate, Silos};
@@ -13,7 +13,7 @@ fn sum(snapshot: &Snapshot, of: impl Fn(&pinwheel_engine::board::snapshot::Count
 
 #[test]
 fn every_pair_of_streams_is_read_at_one_number_of_both_and_says_what_their_answers_say() {
-    let _alone = alone();
+    let _home = beside_another();
     for (streams, silos) in [(4, 1), (5, 2)] {
         let mut profile = profile();
         profile.hot_allocations = HotAllocations::Abort;
@@ -39,7 +39,7 @@ fn every_pair_of_streams_is_read_at_one_number_of_both_and_says_what_their_answe
 
 #[test]
 fn a_stream_whose_partner_sends_nothing_more_goes_on_without_the_readout() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = profile();
     profile.input.streams = 2;
     profile.input.joint_every = Some(10);
@@ -74,7 +74,7 @@ fn and_see(engine: &Engine, silo: u32, command: SiloCommand, places: [u32; 2]) {
 
 #[test]
 fn pairs_outlive_a_silo_that_dies_and_come_back_with_it() {
-    let _alone = alone();
+    let _home = beside_another();
     let engine = Engine::start(config(&two_silos_of_pairs(), sampler(), None)).unwrap();
     and_see(&engine, 0, SiloCommand::Kill, [1, 1]);
     and_see(&engine, 0, SiloCommand::Rejoin, [0, 1]);

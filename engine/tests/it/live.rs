@@ -3,7 +3,9 @@
 //! Longer than 500 lines, because clients, nonsense and golden sets go through the same few helpers
 //! for each kind of source.
 
-use crate::rig::{Alone, alone, assert_nothing_lost, config, end, execute, profile, shots, sink, total, until};
+use crate::rig::{
+    Home, assert_nothing_lost, beside_another, boards, config, end, execute, profile, shots, sink, total, until,
+};
 use pinwheel_edge::slot::outside::ClientEnd;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::{SourceState, SourceView};
@@ -57,8 +59,8 @@ fn udp() -> LivePlace {
     LivePlace::parse("udp:127.0.0.1:0").unwrap()
 }
 
-pub(crate) fn unix(alone: &Alone) -> LivePlace {
-    LivePlace::Unix(alone.file("shots"))
+pub(crate) fn unix(home: &Home) -> LivePlace {
+    LivePlace::Unix(home.file("shots"))
 }
 
 fn shm() -> LivePlace {
@@ -66,7 +68,7 @@ fn shm() -> LivePlace {
 }
 
 pub(crate) fn client(place: &LivePlace, session: u64, parts: u32) -> Box<dyn Client> {
-    let mut client = connect(place, session, parts).unwrap();
+    let mut client = connect(place, &boards(), session, parts).unwrap();
     wait("a welcome", || client.welcome().unwrap().is_some());
     client
 }
@@ -116,15 +118,15 @@ fn through(client: &mut dyn Client, records: &[&[u8]], streams: u64, window: usi
 }
 
 /// The golden set through a source: what the matcher alone says, shot for shot.
-fn golden(name: &str, place: impl Fn(&Alone) -> LivePlace, parts: u32, silos: u32) {
-    let alone = alone();
+fn golden(name: &str, place: impl Fn(&Home) -> LivePlace, parts: u32, silos: u32) {
+    let home = beside_another();
     let model = model(name);
     let bytes = data(&format!("{name}.dets.b8"));
     let set = shots(&bytes, model.detectors);
     let mut matcher = MatcherModel::new(&model).unwrap().matcher();
     let mut profile = profile();
     (profile.silos, profile.input.streams) = (Silos::Count(silos), 3);
-    let (engine, place) = start(&profile, &model, place(&alone), None);
+    let (engine, place) = start(&profile, &model, place(&home), None);
     let mut client = client(&place, 1, parts);
     let records: Vec<&[u8]> = bytes.chunks_exact(model.detectors.div_ceil(8) as usize).collect();
     let answers = through(client.as_mut(), &records, 3, IN_FLIGHT);
@@ -144,7 +146,7 @@ fn golden(name: &str, place: impl Fn(&Alone) -> LivePlace, parts: u32, silos: u3
 /// Answers below the bound have a status of their own, and their observables, at both kinds of source.
 #[test]
 fn an_answer_that_is_not_to_be_trusted_has_a_status_and_its_observables() {
-    let _alone = alone();
+    let _home = beside_another();
     let (name, streams) = ("surf_z_d3_r3_p0.005", 4);
     let model = model(name);
     let bytes = data(&format!("{name}.dets.b8"));
@@ -188,11 +190,12 @@ fn a_golden_set_through_shared_memory_and_two_silos_is_decoded_as_from_a_file() 
 }
 
 /// Clients that come, send, and vanish with answers on their way; each with a newer session.
-fn restarted(alone: &Alone, place: LivePlace, shots: u64) {
+fn restarted(place: impl Fn(&Home) -> LivePlace, shots: u64) {
+    let home = beside_another();
     let model = model("surf_z_d3_r3_p0.005");
     let bytes = data("surf_z_d3_r3_p0.005.dets.b8");
     let records: Vec<&[u8]> = bytes.chunks_exact(3).collect();
-    let (engine, place) = start(&profile(), &model, place, None);
+    let (engine, place) = start(&profile(), &model, place(&home), None);
     let mut sent = 0;
     for session in 1.. {
         let mut client = client(&place, session, 1);
@@ -226,32 +229,29 @@ fn restarted(alone: &Alone, place: LivePlace, shots: u64) {
     let restarts: u64 = source.streams.iter().map(|stream| stream.restarts).sum();
     assert_eq!(restarts, 4 * (sessions - 1), "each stream sees each new session");
     assert!(source.answers_dropped <= 64 * sessions, "{source:?}");
-    let _ = alone;
 }
 
 #[test]
 fn shots_of_clients_that_are_killed_and_started_again_are_answered_once_each_over_udp() {
-    restarted(&alone(), udp(), 14_000);
+    restarted(|_| udp(), 14_000);
 }
 
 #[test]
 fn shots_of_clients_that_are_killed_and_started_again_are_answered_once_each_over_a_unix_socket() {
-    let alone = alone();
-    restarted(&alone, unix(&alone), 14_000);
+    restarted(unix, 14_000);
 }
 
 #[test]
 fn shots_of_clients_that_are_killed_and_started_again_are_answered_once_each_through_shared_memory() {
-    restarted(&alone(), shm(), 14_000);
+    restarted(|_| shm(), 14_000);
 }
 
 #[test]
 #[ignore = "a million shots over each source"]
 fn a_million_shots_of_clients_that_are_killed_are_answered_once_each() {
-    restarted(&alone(), udp(), 1_000_000);
-    restarted(&alone(), shm(), 1_000_000);
-    let alone = alone();
-    restarted(&alone, unix(&alone), 1_000_000);
+    restarted(|_| udp(), 1_000_000);
+    restarted(|_| shm(), 1_000_000);
+    restarted(unix, 1_000_000);
 }
 
 fn resident_kb() -> u64 {
@@ -326,14 +326,14 @@ fn nonsensical(random: &mut Xoshiro256PlusPlus, bytes: &mut Vec<u8>) {
 
 #[test]
 fn invalid_datagrams_over_udp_are_counted_and_affect_no_other_client() {
-    let _alone = alone();
+    let _home = beside_another();
     nonsense(udp(), 0);
 }
 
 #[test]
 fn invalid_datagrams_over_a_unix_socket_are_counted_and_affect_no_other_client() {
-    let alone = alone();
-    nonsense(unix(&alone), 0);
+    let home = beside_another();
+    nonsense(unix(&home), 0);
 }
 
 /// Every word that a client may write, at random, while it also sends: heads, records, heartbeat,
@@ -343,7 +343,7 @@ fn scribbled(seconds: u64) {
     let (engine, place) = start(&profile(), &model, shm(), None);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
     let (from, mut writes) = (Instant::now(), 0u64);
-    let (mut before, directory) = (0, pinwheel_engine::board::directory());
+    let (mut before, directory) = (0, boards());
     let mut scribbler = RegionClient::new(&directory, "test", 77);
     wait("a grant", || scribbler.welcome().unwrap().is_some());
     let is_enough =
@@ -386,15 +386,15 @@ fn scribbled(seconds: u64) {
 
 #[test]
 fn a_client_that_overwrites_the_region_affects_no_other_client() {
-    let _alone = alone();
+    let _home = beside_another();
     scribbled(0);
 }
 
 #[test]
 fn an_invalid_shot_in_the_region_is_answered_with_its_error_and_counted() {
-    let _alone = alone();
+    let _home = beside_another();
     let (engine, _) = start(&profile(), &model("surf_z_d3_r3_p0.005"), shm(), None);
-    let mut client = RegionClient::new(&pinwheel_engine::board::directory(), "test", 5);
+    let mut client = RegionClient::new(&boards(), "test", 5);
     wait("a grant", || client.welcome().unwrap().is_some());
     let (region, shape) = client.region().unwrap();
     let (outside, mut end) = (region.outside(shape), ClientEnd::new(shape.slots as usize));
@@ -424,17 +424,17 @@ fn an_invalid_shot_in_the_region_is_answered_with_its_error_and_counted() {
 #[test]
 #[ignore = "ten minutes of nonsense at each source"]
 fn ten_minutes_of_invalid_input_affect_no_other_client() {
-    let alone = alone();
+    let home = beside_another();
     // Another time, in seconds at each source, by PINWHEEL_NONSENSE_S.
     let seconds = std::env::var("PINWHEEL_NONSENSE_S").map_or(600, |seconds| seconds.parse().unwrap());
     nonsense(udp(), seconds);
     scribbled(seconds);
-    nonsense(unix(&alone), seconds);
+    nonsense(unix(&home), seconds);
 }
 
 #[test]
 fn measurements_become_detection_events_on_their_way_in() {
-    let _alone = alone();
+    let _home = beside_another();
     let model = Arc::new(Model::parse(b"error(0.1) D0 D2\nerror(0.1) D1 D3 L0\nerror(0.1) D2 D3\n").unwrap());
     let text = "measurements 5 int32\nD0 0\nD1 1\nD2 0 2\nD3 1 3 !\nL0 4";
     let map = Measurements::parse(text, 4, 1).unwrap();
@@ -454,7 +454,7 @@ fn measurements_become_detection_events_on_their_way_in() {
 
 #[test]
 fn an_invalid_shot_is_reported_to_its_sender_and_counted() {
-    let _alone = alone();
+    let _home = beside_another();
     let model = model("surf_z_d3_r3_p0.005");
     let (engine, place) = start(&profile(), &model, udp(), None);
     let mut client = SocketClient::connect(&place, 7, 1).unwrap();
@@ -495,7 +495,7 @@ fn an_invalid_shot_is_reported_to_its_sender_and_counted() {
 
 #[test]
 fn a_stop_answers_the_shots_that_wait_for_a_slot() {
-    let _alone = alone();
+    let _home = beside_another();
     let model = model("surf_z_d3_r3_p0.005");
     let (engine, place) = start(&profile(), &model, udp(), None);
     let mut client = client(&place, 1, 1);
@@ -526,7 +526,7 @@ fn a_stop_answers_the_shots_that_wait_for_a_slot() {
 /// Two workers that take 2 ms each have all of them after 200 ms. The pause is longer than the deadline.
 #[test]
 fn shots_that_find_no_slot_before_a_pause_are_decoded_after_it() {
-    let _alone = alone();
+    let _home = beside_another();
     let model = model("surf_z_d3_r3_p0.005");
     let mut profile = profile();
     profile.device = Device::Sim { latency: Latency::Fixed { us: 2_000.0 } };
@@ -562,16 +562,16 @@ fn shots_that_find_no_slot_before_a_pause_are_decoded_after_it() {
 
 #[test]
 fn a_client_of_a_unix_socket_goes_on_with_the_engine_that_listens_there_next() {
-    let alone = alone();
+    let home = beside_another();
     let model = model("surf_z_d3_r3_p0.005");
-    let (engine, place) = start(&profile(), &model, unix(&alone), None);
+    let (engine, place) = start(&profile(), &model, unix(&home), None);
     let mut client = client(&place, 1, 1);
     drained(engine);
     // Nobody is there: the first refusal loses the connection.
     for _ in 0..3 {
         assert!(!client.send(0, 0, &[0, 0, 0]).unwrap());
     }
-    let (engine, _) = start(&profile(), &model, unix(&alone), None);
+    let (engine, _) = start(&profile(), &model, unix(&home), None);
     wait("room", || client.send(0, 0, &[0, 0, 0]).unwrap());
     let mut status = None;
     wait("an answer", || client.receive(&mut |received| status = Some(received.status)).unwrap() > 0);
@@ -582,6 +582,7 @@ fn a_client_of_a_unix_socket_goes_on_with_the_engine_that_listens_there_next() {
 /// A sender that says hello until it is welcomed, while the engine starts, has said it hundreds of times.
 #[test]
 fn hellos_that_come_together_get_one_welcome() {
+    let _home = beside_another();
     let model = model("surf_z_d3_r3_p0.005");
     let (engine, place) = start(&profile(), &model, udp(), None);
     let LivePlace::Udp { at, .. } = place else { unreachable!("it is the engine's place") };
@@ -617,9 +618,9 @@ fn hellos_that_come_together_get_one_welcome() {
 
 #[test]
 fn a_sender_that_takes_no_answers_loses_them_and_the_engine_goes_on() {
-    let alone = alone();
+    let home = beside_another();
     let model = model("surf_z_d3_r3_p0.005");
-    let (engine, place) = start(&profile(), &model, unix(&alone), None);
+    let (engine, place) = start(&profile(), &model, unix(&home), None);
     let mut deaf = client(&place, 1, 1);
     let mut sent = 0;
     // Until the system holds no more for it, however much that is here.
@@ -645,7 +646,7 @@ fn a_sender_that_takes_no_answers_loses_them_and_the_engine_goes_on() {
 
 #[test]
 fn a_sender_that_is_not_on_the_list_is_counted_and_not_answered() {
-    let _alone = alone();
+    let _home = beside_another();
     let model = model("surf_z_d3_r3_p0.005");
     let allow = vec![Network::parse("10.0.0.0/8").unwrap()];
     let listed = LivePlace::Udp { at: "127.0.0.1:0".parse().unwrap(), allow };
@@ -661,14 +662,14 @@ fn a_sender_that_is_not_on_the_list_is_counted_and_not_answered() {
 
 #[test]
 fn an_answer_line_has_the_senders_number() {
-    let alone = alone();
+    let home = beside_another();
     let model = model("surf_z_d3_r3_p0.005");
-    let (profile, path) = (profile(), alone.file("answers"));
-    let input = Input::Live { model: Arc::clone(&model), place: unix(&alone), measurements: None };
+    let (profile, path) = (profile(), home.file("answers"));
+    let input = Input::Live { model: Arc::clone(&model), place: unix(&home), measurements: None };
     let mut config = config(&profile, input, Some(2));
     config.sink = Some(sink(&profile, model.observables, None, Some(&path)));
     let engine = Engine::start(config).unwrap();
-    let mut client = client(&unix(&alone), 1, 1);
+    let mut client = client(&unix(&home), 1, 1);
     for sequence in [1_000_000, 1_000_007] {
         wait("room", || client.send(2, sequence, &[0, 0, 0]).unwrap());
     }
@@ -683,5 +684,5 @@ fn an_answer_line_has_the_senders_number() {
     numbers.sort_unstable();
     assert_eq!(numbers, [1_000_000, 1_000_007]);
     assert_eq!(outcome.snapshot.sources[0].streams[2].gaps, 6);
-    assert!(!alone.file("shots").exists(), "the socket's path is gone with the engine");
+    assert!(!home.file("shots").exists(), "the socket's path is gone with the engine");
 }

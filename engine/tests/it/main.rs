@@ -1,7 +1,7 @@
 //! The engine as a whole, from the outside: real threads, real boards, its public interface only.
 //!
-//! One binary; one engine at a time behind the lock of [`rig::alone`], which also gives each test a
-//! directory of boards of its own. Nothing here sleeps: tests wait on the board, or on a channel
+//! One binary; two tests run engines at a time, some alone: see [`rig::beside_another`] and [`rig::alone`], which also
+//! give each test a directory of boards of its own. Nothing here sleeps: tests wait on the board, or on a channel
 //! with a limit. Long runs are `#[ignore]`d and named with their size.
 #![allow(
     clippy::unwrap_used,
@@ -53,7 +53,6 @@ mod panics;
 mod plugins;
 mod priorities;
 mod recorded;
-#[expect(unsafe_code, reason = "sets the variable that moves boards, behind the lock")]
 mod rig;
 mod rings;
 #[cfg(target_os = "linux")]

@@ -21,7 +21,7 @@ fn surface_d5() -> Input {
 
 #[test]
 fn forty_thousand_shots_of_d5_call_no_allocator_on_any_hot_thread() {
-    let _alone = alone();
+    let _home = alone();
     let (matching, none) = (Decoder::Matching, Predecoder::None);
     let others = [(Decoder::Correlated, none), (Decoder::UnionFind, none)];
     for (decoder, predecoder) in [(matching.clone(), none), (matching, Predecoder::Local)].into_iter().chain(others) {
@@ -42,7 +42,7 @@ fn forty_thousand_shots_of_d5_call_no_allocator_on_any_hot_thread() {
 
 #[test]
 fn injected_panics_and_faults_are_no_allocations_either() {
-    let _alone = alone();
+    let _home = alone();
     let mut profile = profile();
     profile.faults.decoder_panic = 0.01;
     profile.faults.not_started = 0.01;

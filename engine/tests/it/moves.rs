@@ -1,6 +1,6 @@
 //! Streams that move between silos under load: each shot is answered once, in order, and as if nothing had moved.
 
-use crate::rig::{LIMIT, alone, assert_nothing_lost, config, end, look_again, profile, sampler, total, until};
+use crate::rig::{LIMIT, assert_nothing_lost, beside_another, config, end, look_again, profile, sampler, total, until};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{MovesView, Snapshot};
 use pinwheel_engine::engine::{Authority, Engine, MoveRefused, MoveRequest};
@@ -13,7 +13,7 @@ fn moves(snapshot: &Snapshot, of: fn(&MovesView) -> u64) -> u64 {
 
 #[test]
 fn streams_that_move_all_the_time_lose_nothing_and_double_nothing() {
-    let _alone = alone();
+    let _home = beside_another();
     for (silos, streams) in [(2, 3), (3, 7)] {
         let mut profile = profile();
         profile.hot_allocations = HotAllocations::Abort;
@@ -43,7 +43,7 @@ fn streams_that_move_all_the_time_lose_nothing_and_double_nothing() {
 
 #[test]
 fn a_stream_under_a_lease_stays_for_its_term_unless_an_operator_moves_it() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = profile();
     (profile.silos, profile.input.streams) = (Silos::Count(2), 2);
     profile.input.rate = Rate::Hz(2_000.0);
@@ -134,7 +134,7 @@ fn others_ns(moves_every: Option<Duration>) -> ([u64; 3], u64) {
 #[ignore = "a measurement: a minute, on a machine with nothing else to do"]
 fn streams_that_stay_hardly_notice_that_others_move_every_millisecond() {
     const PAIRS: usize = 7;
-    let _alone = alone();
+    let _home = beside_another();
     let (mut still, mut moved) = (Vec::new(), Vec::new());
     for pair in 0..PAIRS {
         // In turns the first of the two.

@@ -68,7 +68,7 @@ fn ends(engine: Engine) {
 
 #[test]
 fn another_program_on_a_hot_core_is_shown_with_what_it_waited_and_one_of_ours_is_no_reason_to_yield() {
-    let _alone = alone();
+    let _home = alone();
     let Some((engine, index, core)) = hard(Some(Courtesy { wait_ms: 1, quiet_s: 1 })) else { return };
     let busy = match Busy::on(core, None) {
         Ok(busy) => busy,
@@ -93,7 +93,7 @@ fn another_program_on_a_hot_core_is_shown_with_what_it_waited_and_one_of_ours_is
 
 #[test]
 fn another_users_thread_that_waits_for_a_hot_core_turns_prod_into_lab_and_is_named() {
-    let _alone = alone();
+    let _home = alone();
     let Some((engine, index, core)) = hard(Some(Courtesy { wait_ms: 200, quiet_s: 1 })) else { return };
     let busy = match Busy::on(core, Some(NOBODY)) {
         Ok(busy) => busy,

@@ -2,7 +2,7 @@
 //! once, as the strategy says.
 
 use crate::rig::{
-    alone, assert_nothing_lost, brought, config, end, errors, execute, profile, run, sampler, total, until,
+    assert_nothing_lost, beside_another, brought, config, end, errors, execute, profile, run, sampler, total, until,
 };
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::Snapshot;
@@ -28,7 +28,7 @@ fn counted(snapshot: &Snapshot, outcome: &str) -> u64 {
 
 /// Runs it; everything is answered once, and stream and silo have counted the same.
 fn played(strategy: OverflowStrategy, deadline_ms: u32) -> Snapshot {
-    let _alone = alone();
+    let _home = beside_another();
     let outcome = run(config(&overrun(strategy, deadline_ms), sampler(), Some(SHOTS)));
     assert_nothing_lost(&outcome);
     let snapshot = outcome.snapshot;
@@ -96,7 +96,7 @@ fn shots_go_past_a_device_that_is_too_slow_to_the_cpu_and_none_is_refused() {
 /// machine decodes them too.
 #[test]
 fn a_full_silo_gives_streams_away_and_what_waits_goes_with_them() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = overrun(OverflowStrategy::Migrate, 60_000);
     profile.device = Device::Sim { latency: Latency::Fixed { us: 10_000.0 } };
     (profile.silos, profile.input.streams) = (Silos::Count(2), 4);
@@ -132,7 +132,7 @@ fn a_full_silo_gives_streams_away_and_what_waits_goes_with_them() {
 /// feed that has them sees the lane full, and refuses what comes too late there.
 #[test]
 fn what_waits_for_another_silo_is_refused_as_what_waits_for_its_own() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = overrun(OverflowStrategy::Block, 20);
     (profile.silos, profile.input.streams) = (Silos::Count(2), 2);
     profile.input.rate = Rate::Hz(200.0);
@@ -159,7 +159,7 @@ fn what_waits_for_another_silo_is_refused_as_what_waits_for_its_own() {
 
 #[test]
 fn shots_that_come_as_fast_as_slots_come_free_find_one() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = overrun(OverflowStrategy::DropNew, 1);
     profile.input.rate = Rate::Max;
     let outcome = run(config(&profile, sampler(), Some(500)));
@@ -169,7 +169,7 @@ fn shots_that_come_as_fast_as_slots_come_free_find_one() {
 
 #[test]
 fn the_director_reads_the_queues_of_a_running_engine() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = overrun(OverflowStrategy::Block, 60_000);
     profile.placement.refresh_ms = 20;
     let engine = Engine::start(config(&profile, sampler(), None)).unwrap();

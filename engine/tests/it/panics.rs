@@ -1,7 +1,7 @@
 //! A role that panics, each kind in turn: the engine ends in order and says where.
 
 use crate::endings::{GRACE_AND_LEAVING, assert_accounted_for, impatient};
-use crate::rig::{alone, config, end, errors, profile, sampler, total};
+use crate::rig::{beside_another, config, end, errors, profile, sampler, total};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::engine::{EndedBy, Engine, Outcome};
 use pinwheel_engine::fault::FaultCode;
@@ -17,7 +17,7 @@ fn run_without(role: RoleKind) -> Outcome {
 }
 
 fn run(mut profile: Profile, role: RoleKind) -> Outcome {
-    let _alone = alone();
+    let _home = beside_another();
     // Only a device that is gone is to miss it: no thread stands still for so long.
     profile.limits.launch_deadline_us = if role == RoleKind::Device { 100_000 } else { 60_000_000 };
     if matches!(role, RoleKind::Device | RoleKind::Poll) {

@@ -1,7 +1,7 @@
 //! Plugins through the engine: sound ones answer as they do by themselves, and those that fail, hang, crash
 //! or talk nonsense cost the shots that they spoil, each with its error, and nothing else.
 
-use crate::rig::{Alone, alone, assert_nothing_lost, config, end, execute, profile, run, shots, sink, until};
+use crate::rig::{Home, assert_nothing_lost, beside_another, config, end, execute, profile, run, shots, sink, until};
 use crate::shm_clients::has;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::code::{Model, Sampler};
@@ -32,10 +32,10 @@ fn folder() -> PathBuf {
 }
 
 /// Compiles a plugin in C; `None` without a compiler.
-fn compiled(alone: &Alone, source: &str, flags: &[&str]) -> Option<PathBuf> {
+fn compiled(home: &Home, source: &str, flags: &[&str]) -> Option<PathBuf> {
     with_host();
     has("cc").then(|| {
-        let library = alone.file(&format!("plugin{}.so", flags.join("")));
+        let library = home.file(&format!("plugin{}.so", flags.join("")));
         let mut cc = process::Command::new("cc");
         cc.args(["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]).args(flags);
         let output = cc.arg("-o").arg(&library).arg(folder().join(source)).output().unwrap();
@@ -85,9 +85,9 @@ fn shot(index: u64) -> u64 {
 }
 
 /// Runs `count` shots of [`twelve`]; the answers in order: status, observables.
-fn answers(alone: &Alone, profile: &Profile, count: u64) -> (Snapshot, Vec<(String, u64)>) {
+fn answers(home: &Home, profile: &Profile, count: u64) -> (Snapshot, Vec<(String, u64)>) {
     let bytes: Vec<u8> = (0..count).flat_map(|index| (shot(index) as u16).to_le_bytes()).collect();
-    let (model, path) = (twelve(), alone.file("answers.jsonl"));
+    let (model, path) = (twelve(), home.file("answers.jsonl"));
     let shots = shots(&bytes, BITS);
     let input = Input::Replay { model, name: "twelve".into(), shots, observables: None };
     let mut config = config(profile, input, None);
@@ -114,10 +114,10 @@ fn one_worker(decoder: Decoder) -> Profile {
 
 #[test]
 fn a_plugin_in_c_explains_single_mechanisms_in_process_and_out_of_it() {
-    let alone = alone();
-    let Some(library) = compiled(&alone, "plugins/single_mechanisms.c", &[]) else { return };
+    let home = beside_another();
+    let Some(library) = compiled(&home, "plugins/single_mechanisms.c", &[]) else { return };
     for trusted in [true, false] {
-        let (snapshot, found) = answers(&alone, &one_worker(plugin(&library, "", trusted)), 2_000);
+        let (snapshot, found) = answers(&home, &one_worker(plugin(&library, "", trusted)), 2_000);
         for (index, answer) in (0..).zip(&found) {
             assert_eq!(answer, &("ok".to_owned(), shot(index)), "shot {index}");
         }
@@ -155,7 +155,6 @@ fn assert_alike(model: &Model, count: u64, ours: &mut dyn Matcher, theirs: &mut 
 }
 
 fn a_plugin_in_rust_answers_like_the_library(count: u64) {
-    let _alone = alone();
     let (model, library) = (graph_like(), in_rust());
     let theirs = MatcherModel::union_find(&model).unwrap();
     for trusted in [true, false] {
@@ -177,13 +176,13 @@ fn a_plugin_in_rust_answers_a_million_shots_like_the_library_called_by_itself() 
 
 #[test]
 fn a_plugin_that_cannot_be_used_is_refused_in_a_sentence() {
-    let alone = alone();
-    let Some(good) = compiled(&alone, "tests/plugins/misbehaving.c", &[]) else { return };
-    let version = compiled(&alone, "tests/plugins/misbehaving.c", &["-DVERSION=2"]).unwrap();
-    let symbol = compiled(&alone, "tests/plugins/misbehaving.c", &["-DWITHOUT_DESTROY"]).unwrap();
-    let text = alone.file("text.so");
+    let home = beside_another();
+    let Some(good) = compiled(&home, "tests/plugins/misbehaving.c", &[]) else { return };
+    let version = compiled(&home, "tests/plugins/misbehaving.c", &["-DVERSION=2"]).unwrap();
+    let symbol = compiled(&home, "tests/plugins/misbehaving.c", &["-DWITHOUT_DESTROY"]).unwrap();
+    let text = home.file("text.so");
     std::fs::write(&text, "no library").unwrap();
-    let open = alone.file("open.so");
+    let open = home.file("open.so");
     std::fs::copy(&good, &open).unwrap();
     std::fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
     for trusted in [true, false] {
@@ -194,8 +193,8 @@ fn a_plugin_that_cannot_be_used_is_refused_in_a_sentence() {
             let said = refused(library, config, &twelve());
             assert!(said.contains(words), "{said:?} has {words:?}");
         };
-        said(&alone.file("none.so"), "", "cannot be read: No such file");
-        said(alone.folder.path(), "", "cannot be read: a directory");
+        said(&home.file("none.so"), "", "cannot be read: No such file");
+        said(&home.file("."), "", "cannot be read: a directory");
         said(&text, "", "cannot be loaded as a shared library");
         said(&open, "", "other users may change it");
         said(&version, "", "has version 2 of the decoder interface, expected 1");
@@ -212,14 +211,14 @@ fn a_plugin_that_cannot_be_used_is_refused_in_a_sentence() {
 
 /// The plugin does `what` to each shot with detector 0: those are answered with `status`. If it is for good,
 /// so are the shots until another decoder has taken its place. All others are right.
-fn spoils(alone: &Alone, library: &Path, what: &str, trusted: bool, status: &str, for_good: bool) {
+fn spoils(home: &Home, library: &Path, what: &str, trusted: bool, status: &str, for_good: bool) {
     let mut profile = one_worker(plugin(library, what, trusted));
     // Slow enough that another decoder takes the place of a spoiled one between two spoiled shots.
     let count = if for_good { 120 } else { 500 };
     if for_good {
         profile.input.rate = Rate::Hz(50.0);
     }
-    let (snapshot, found) = answers(alone, &profile, count);
+    let (snapshot, found) = answers(home, &profile, count);
     let mut after = 0;
     let mut has_failed = false;
     for (index, (named, observables)) in (0..).zip(&found) {
@@ -246,8 +245,8 @@ fn spoils(alone: &Alone, library: &Path, what: &str, trusted: bool, status: &str
 
 #[test]
 fn a_plugins_errors_and_nonsense_are_answered_each_with_its_own_code_and_never_as_a_wrong_answer() {
-    let alone = alone();
-    let Some(library) = compiled(&alone, "tests/plugins/misbehaving.c", &[]) else { return };
+    let home = beside_another();
+    let Some(library) = compiled(&home, "tests/plugins/misbehaving.c", &[]) else { return };
     for trusted in [true, false] {
         for (what, status) in [
             ("fail", "plugin_failed"),
@@ -258,15 +257,15 @@ fn a_plugins_errors_and_nonsense_are_answered_each_with_its_own_code_and_never_a
             ("nothing", "plugin_unexplained"),
             ("other", "plugin_unexplained"),
         ] {
-            spoils(&alone, &library, what, trusted, status, false);
+            spoils(&home, &library, what, trusted, status, false);
         }
     }
 }
 
 #[test]
 fn a_spoiled_plugin_is_made_anew_by_a_cold_thread_and_shots_meanwhile_have_its_code() {
-    let alone = alone();
-    let Some(library) = compiled(&alone, "tests/plugins/misbehaving.c", &[]) else { return };
+    let home = beside_another();
+    let Some(library) = compiled(&home, "tests/plugins/misbehaving.c", &[]) else { return };
     for (what, status) in [
         ("panic", "plugin_panicked"),
         ("poisoned", "plugin_poisoned"),
@@ -274,24 +273,24 @@ fn a_spoiled_plugin_is_made_anew_by_a_cold_thread_and_shots_meanwhile_have_its_c
         ("longest", "plugin_past_room"),
         ("write past", "plugin_past_room"),
     ] {
-        spoils(&alone, &library, what, true, status, true);
+        spoils(&home, &library, what, true, status, true);
     }
-    spoils(&alone, &library, "write past", false, "plugin_past_room", true);
+    spoils(&home, &library, "write past", false, "plugin_past_room", true);
 }
 
 #[test]
 fn a_hang_or_crash_in_a_process_of_its_own_is_an_error_code_and_a_restart() {
-    let alone = alone();
-    let Some(library) = compiled(&alone, "tests/plugins/misbehaving.c", &[]) else { return };
-    spoils(&alone, &library, "hang", false, "plugin_late", true);
-    spoils(&alone, &library, "crash", false, "plugin_gone", true);
-    spoils(&alone, &library, "exit", false, "plugin_gone", true);
+    let home = beside_another();
+    let Some(library) = compiled(&home, "tests/plugins/misbehaving.c", &[]) else { return };
+    spoils(&home, &library, "hang", false, "plugin_late", true);
+    spoils(&home, &library, "crash", false, "plugin_gone", true);
+    spoils(&home, &library, "exit", false, "plugin_gone", true);
 }
 
 #[test]
 fn a_plugin_is_taken_live_a_refused_one_leaves_the_decoder_before_and_its_process_ends_with_it() {
-    let alone = alone();
-    let Some(library) = compiled(&alone, "plugins/single_mechanisms.c", &[]) else { return };
+    let home = beside_another();
+    let Some(library) = compiled(&home, "plugins/single_mechanisms.c", &[]) else { return };
     let mut profile = one_worker(Decoder::Matching);
     profile.input.rate = Rate::Hz(2_000.0);
     let input = Input::Sampler { model: twelve(), name: "twelve".into(), seed: 1 };
@@ -300,7 +299,7 @@ fn a_plugin_is_taken_live_a_refused_one_leaves_the_decoder_before_and_its_proces
         execute(&engine, Command::Decoder { decoder: decoder.text(), stream: None })
             .map_err(|refused| refused.to_string())
     };
-    let said = ask(&plugin(&alone.file("none.so"), "", true)).err().unwrap();
+    let said = ask(&plugin(&home.file("none.so"), "", true)).err().unwrap();
     assert!(said.contains("cannot be read"), "{said}");
     assert_eq!(engine.snapshot().engine.decoder, "sparse-blossom");
     for (epoch, trusted) in [(2, true), (3, false)] {
@@ -331,8 +330,8 @@ fn a_plugin_is_taken_live_a_refused_one_leaves_the_decoder_before_and_its_proces
 #[test]
 #[ignore = "a measurement"]
 fn the_cost_of_a_call() {
-    let alone = alone();
-    let Some(library) = compiled(&alone, "plugins/single_mechanisms.c", &["-O2"]) else { return };
+    let home = beside_another();
+    let Some(library) = compiled(&home, "plugins/single_mechanisms.c", &["-O2"]) else { return };
     let (model, mut found) = (twelve(), [0]);
     let mut least = |count: u32, call: &mut dyn FnMut(u64, &mut [u64])| {
         let lap = |_| {

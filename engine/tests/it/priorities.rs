@@ -28,7 +28,7 @@ fn granted(thread: &ThreadView) -> bool {
 
 #[test]
 fn fifo_is_for_cores_of_their_own_goes_under_shared_and_comes_back() {
-    let _alone = alone();
+    let _home = alone();
     let mut wanted = profile();
     (wanted.spin, wanted.priority) = (SpinPolicy::Lab, Priority::Fifo(1));
     wanted.input.rate = Rate::Hz(1_000.0);
@@ -61,7 +61,7 @@ fn fifo_is_for_cores_of_their_own_goes_under_shared_and_comes_back() {
 
 #[test]
 fn a_profile_without_a_priority_leaves_all_threads_unchanged() {
-    let _alone = alone();
+    let _home = alone();
     let own = pinwheel_engine::host::priority::found(None).map(|priority| priority.to_string());
     let engine = Engine::start(config(&profile(), sampler(), Some(100))).unwrap();
     let outcome = end(engine);

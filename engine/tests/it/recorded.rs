@@ -1,6 +1,6 @@
 //! The recording of a real engine: how much of a disk it takes, and that any moment of it opens.
 
-use crate::rig::{alone, config, end, sampler, total, until};
+use crate::rig::{beside_another, config, end, sampler, total, until};
 use pinwheel_engine::board::Phase;
 use pinwheel_engine::engine::{Config, Engine};
 use pinwheel_engine::profile::{Profile, Rate};
@@ -39,7 +39,7 @@ fn frames(run: &Path) -> [(u32, usize); 3] {
 /// come with alarms, which a busy machine has and a quiet one has not.
 #[test]
 fn a_minute_of_a_real_engine_at_twenty_thousand_shots_a_second_takes_less_than_two_megabytes() {
-    let _alone = alone();
+    let _home = beside_another();
     let folder = tempfile::tempdir().unwrap();
     let (mut lab, _) = Profile::load("lab", None).unwrap();
     lab.input.rate = Rate::Hz(20_000.0);

@@ -6,42 +6,72 @@ use pinwheel_engine::code::{Format, Layout, Model, ShotSet, bundled_named};
 use pinwheel_engine::engine::{Accepted, Actor, Command, Config, Engine, Input, Outcome, Refused};
 use pinwheel_engine::profile::{Decoders, Device, Latency, Profile, Rate, SpinPolicy};
 use pinwheel_engine::record::{AnswerSink, REORDER_SLACK, SinkConfig};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Longest wait for anything, on a machine as busy as may be.
 pub(crate) const LIMIT: Duration = Duration::from_secs(300);
 
-/// The right to run an engine, and where its boards are.
-pub(crate) struct Alone {
-    pub(crate) folder: TempDir,
-    _lock: MutexGuard<'static, ()>,
+/// Tests that run engines at a time: each waits more than it computes, and each has boards and claims of its own.
+const TESTS_MAX: usize = 2;
+
+/// How many tests run engines, and whether somebody else may begin.
+static TESTS: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
+
+thread_local! {
+    /// Where the engines of this thread's test have their boards.
+    static BOARDS: RefCell<PathBuf> = RefCell::default();
 }
 
-/// Waits until no other test runs an engine.
-pub(crate) fn alone() -> Alone {
-    static ONE: Mutex<()> = Mutex::new(());
-    let lock = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let folder = tempfile::tempdir().unwrap();
-    let alone = Alone { folder, _lock: lock };
-    alone.boards_at(&alone.boards());
-    alone
+/// The right to run engines, and the test's own directory.
+pub(crate) struct Home {
+    folder: TempDir,
+    share: usize,
 }
 
-impl Alone {
+fn home(share: usize) -> Home {
+    let (running, ended) = &TESTS;
+    // A test that failed holds nothing that the next one needs.
+    let running = running.lock().unwrap_or_else(PoisonError::into_inner);
+    let has_no_room = |running: &mut usize| *running + share > TESTS_MAX;
+    *ended.wait_while(running, has_no_room).unwrap_or_else(PoisonError::into_inner) += share;
+    let home = Home { folder: tempfile::tempdir().unwrap(), share };
+    BOARDS.set(home.boards());
+    home
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        *TESTS.0.lock().unwrap_or_else(PoisonError::into_inner) -= self.share;
+        TESTS.1.notify_all();
+    }
+}
+
+/// For a test that runs engines beside another one's.
+pub(crate) fn beside_another() -> Home {
+    home(1)
+}
+
+/// For a test whose claim is about time or about the whole process: no other test runs an engine.
+pub(crate) fn alone() -> Home {
+    home(TESTS_MAX)
+}
+
+/// The directory of the boards of this thread's test; no other thread has one.
+pub(crate) fn boards() -> PathBuf {
+    let boards = BOARDS.with_borrow(PathBuf::clone);
+    assert!(boards.is_absolute(), "the test has a home on this thread");
+    boards
+}
+
+impl Home {
     /// The directory of this test's boards; the engine makes it.
     pub(crate) fn boards(&self) -> PathBuf {
         self.folder.path().join("boards")
-    }
-
-    /// Moves boards.
-    pub(crate) fn boards_at(&self, place: &Path) {
-        // SAFETY: the lock is held, so no engine runs; what else reads the environment here does so through std, which
-        // has a lock of its own for that.
-        unsafe { std::env::set_var("PINWHEEL_SHM", place) };
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
@@ -98,6 +128,7 @@ pub(crate) fn config(profile: &Profile, input: Input, count: Option<u64>) -> Con
         notes: Vec::new(),
         drill_command: None,
         bridge: None,
+        boards: boards(),
         takes_inputs: false,
     }
 }

@@ -11,11 +11,11 @@ use std::io::{BufRead, BufReader};
 #[test]
 fn full_rings_on_every_side_drain() {
     const COUNT: u64 = 6_000;
-    let alone = alone();
+    let home = alone();
     let mut profile = profile();
     (profile.slots, profile.workers, profile.free_worker) = (8, 1, FreeWorker::AfterDecode);
     profile.device = Device::Sim { latency: Latency::Uniform { min_us: 0.0, max_us: 5.0 } };
-    let path = alone.file("answers");
+    let path = home.file("answers");
     let reader = pipe(&path);
     let mut config = config(&profile, sampler(), Some(COUNT));
     config.sink = Some(sink(&profile, 1, None, Some(&path)));
@@ -45,7 +45,7 @@ fn full_rings_on_every_side_drain() {
 
 #[test]
 fn late_completions_are_counted_answer_no_shot_and_return_their_worker() {
-    let _alone = alone();
+    let _home = alone();
     let mut profile = profile();
     // More workers than late launches at a time, some 9: the device is never lost.
     profile.workers = 64;
@@ -68,7 +68,7 @@ fn late_completions_are_counted_answer_no_shot_and_return_their_worker() {
 
 #[test]
 fn the_board_shows_a_shots_steps_in_order_and_ages_that_grow() {
-    let _alone = alone();
+    let _home = alone();
     let engine = Engine::start(config(&profile(), sampler(), None)).unwrap();
     let now = until(&engine, "answers", |now| total(now, |c| c.answered) > 1_000);
     for slot in &now.silos[0].slots {
@@ -85,7 +85,7 @@ fn the_board_shows_a_shots_steps_in_order_and_ages_that_grow() {
 
 #[test]
 fn latency_counts_from_the_scheduled_arrival_and_both_are_shown() {
-    let _alone = alone();
+    let _home = alone();
     let mut profile = profile();
     // Far above any capacity: shots are scheduled long before a slot is free for them.
     profile.input.rate = Rate::Hz(1e8);

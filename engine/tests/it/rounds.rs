@@ -1,7 +1,7 @@
 //! Shots whose rounds come one by one from another thread.
 
 use crate::live::{drained, start, unix, wait};
-use crate::rig::{Alone, alone, assert_nothing_lost, config, end, profile, until};
+use crate::rig::{Home, assert_nothing_lost, beside_another, config, end, profile, until};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::code::{Model, Sampler, bundled_named};
@@ -15,15 +15,15 @@ use std::sync::Arc;
 /// Parts of shots, each sent a while after the one before; in between the engine decodes what is there.
 #[test]
 fn windows_of_a_shot_are_decoded_while_its_parts_come_and_one_whose_rest_never_comes_is_answered_so() {
-    let alone = alone();
+    let home = beside_another();
     for window in [Window::Some(SIZE), Window::Stream(SIZE), Window::Blocks(7)] {
-        parts_of_shots(&alone, window);
+        parts_of_shots(&home, window);
     }
 }
 
 const SIZE: WindowRounds = WindowRounds { commit_rounds: 5, buffer_rounds: 5 };
 
-fn parts_of_shots(alone: &Alone, window: Window) {
+fn parts_of_shots(home: &Home, window: Window) {
     let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
     let local = Predecoder::Local;
     let matching = match window {
@@ -34,7 +34,7 @@ fn parts_of_shots(alone: &Alone, window: Window) {
     let mut matcher = matching.unwrap().matcher_by_rounds().expect("it has windows");
     let mut profile = profile();
     (profile.window, profile.input.streams, profile.predecoder) = (window, 2, local);
-    let (engine, place) = start(&profile, &model, unix(alone), None);
+    let (engine, place) = start(&profile, &model, unix(home), None);
     let mut client = SocketClient::connect(&place, 1, 25).unwrap();
     wait("a welcome", || client.welcome().unwrap().is_some());
     let mut sampler = Sampler::new(&model, 3);
@@ -110,9 +110,9 @@ fn by_rounds() -> (Arc<Model>, Profile) {
 /// A part that overlaps, one beyond the shot, and one with soft bytes where there is no map of them.
 #[test]
 fn a_shot_whose_part_is_refused_has_one_answer() {
-    let alone = alone();
+    let home = beside_another();
     let (model, profile) = by_rounds();
-    let (engine, place) = start(&profile, &model, unix(&alone), None);
+    let (engine, place) = start(&profile, &model, unix(&home), None);
     let mut client = SocketClient::connect(&place, 1, 25).unwrap();
     wait("a welcome", || client.welcome().unwrap().is_some());
     let refused = [part(0, 1, 0, &[]), part(1, 1, model.detectors - 1, &[]), part(2, 1, 24, &[1, 2])];
@@ -133,11 +133,11 @@ fn a_shot_whose_part_is_refused_has_one_answer() {
 
 #[test]
 fn a_counted_run_takes_its_last_shot_whole() {
-    let alone = alone();
+    let home = beside_another();
     let (model, profile) = by_rounds();
-    let input = Input::Live { model: Arc::clone(&model), place: unix(&alone), measurements: None };
+    let input = Input::Live { model: Arc::clone(&model), place: unix(&home), measurements: None };
     let engine = Engine::start(config(&profile, input, Some(3))).unwrap();
-    let mut client = SocketClient::connect(&unix(&alone), 1, 25).unwrap();
+    let mut client = SocketClient::connect(&unix(&home), 1, 25).unwrap();
     wait("a welcome", || client.welcome().unwrap().is_some());
     let record = vec![0; model.detectors.div_ceil(8) as usize];
     let mut answers = Vec::new();

@@ -1,7 +1,7 @@
 //! The shadow in a running engine: it answers as its decoder does by itself, disagreements are kept, every
 //! chosen shot is counted, and no shot waits for it.
 
-use crate::rig::{alone, assert_nothing_lost, config, end, execute, profile, run, sampler, total, until};
+use crate::rig::{assert_nothing_lost, beside_another, config, end, execute, profile, run, sampler, total, until};
 use pinwheel_engine::board::snapshot::ShadowView;
 use pinwheel_engine::code::{Format, Layout, Model, ShotSet, bundled_named};
 use pinwheel_engine::decode::MatcherModel;
@@ -43,7 +43,7 @@ fn bare(model: &Model, shots: &ShotSet, decoder: Decoder) -> Vec<Vec<u64>> {
 
 #[test]
 fn the_shadow_gets_the_chosen_shots_answers_as_its_decoder_and_keeps_disagreements() {
-    let alone = alone();
+    let home = beside_another();
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("code/src/code/data");
     let read = |extension: &str| std::fs::read(data.join(format!("surf_z_d5_r5_p0.005.{extension}"))).unwrap();
     let model = Arc::new(Model::parse(&read("dem")).unwrap());
@@ -59,7 +59,7 @@ fn the_shadow_gets_the_chosen_shots_answers_as_its_decoder_and_keeps_disagreemen
         let input =
             Input::Replay { model: Arc::clone(&model), name: "set".into(), shots: Arc::clone(&shots), observables };
         let mut config = config(&profile, input, None);
-        let directory = alone.file(&format!("run{silos}"));
+        let directory = home.file(&format!("run{silos}"));
         std::fs::create_dir(&directory).unwrap();
         config.run_dir = Some(directory.clone());
         let outcome = run(config);
@@ -116,11 +116,11 @@ fn command(decoder: &str, one_in: u32, model: Option<&Path>) -> Command {
 
 #[test]
 fn a_shadow_begins_follows_models_changes_and_ends_while_shots_are_decoded() {
-    let alone = alone();
+    let home = beside_another();
     let model = Arc::new(bundled_named("surface_d5").unwrap());
     let mut other = Model::clone(&model);
     other.errors.iter_mut().for_each(|error| error.probability *= 3.0);
-    let file = alone.file("other.dem");
+    let file = home.file("other.dem");
     std::fs::write(&file, other.to_string()).unwrap();
     let mut profile = profile();
     (profile.input.streams, profile.input.rate) = (2, Rate::Hz(5_000.0));
@@ -143,9 +143,9 @@ fn a_shadow_begins_follows_models_changes_and_ends_while_shots_are_decoded() {
     assert_eq!((now.disagreements, now.shadow_errors, now.model), (0, 0, None));
     assert!(now.other_model < 600 && now.path_logical_errors == now.shadow_logical_errors, "{}", now.other_model);
     // What is refused changes nothing.
-    let narrow = alone.file("narrow.dem");
+    let narrow = home.file("narrow.dem");
     std::fs::write(&narrow, bundled_named("surface_d3").unwrap().to_string()).unwrap();
-    let gone = alone.file("gone.dem");
+    let gone = home.file("gone.dem");
     for (refused, why) in [
         (command("best", 2, None), "there is no decoder \"best\""),
         (command("lookup", 2, None), "shadow: "),
@@ -182,7 +182,7 @@ fn a_shadow_begins_follows_models_changes_and_ends_while_shots_are_decoded() {
 
 #[test]
 fn windows_are_compared_with_a_decoder_of_whole_shots() {
-    let _alone = alone();
+    let _home = beside_another();
     let size = WindowRounds { commit_rounds: 5, buffer_rounds: 5 };
     for (window, round_ns) in
         [(Window::Some(size), None), (Window::Some(size), Some(1_000)), (Window::Stream(size), None)]
@@ -203,7 +203,7 @@ fn windows_are_compared_with_a_decoder_of_whole_shots() {
 
 #[test]
 fn at_the_highest_rate_every_shot_is_compared_or_left_out_and_none_is_lost() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = profile();
     (profile.input.streams, profile.decoder) = (2, Decoder::Lookup);
     profile.shadow = shadow(Decoder::Correlated, 1);
@@ -217,7 +217,7 @@ fn at_the_highest_rate_every_shot_is_compared_or_left_out_and_none_is_lost() {
 
 #[test]
 fn errors_of_the_path_are_counted_and_not_compared() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = profile();
     (profile.input.rate, profile.faults.bad_address) = (Rate::Hz(5_000.0), 0.2);
     profile.shadow = shadow(Decoder::Lookup, 1);

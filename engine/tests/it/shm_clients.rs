@@ -1,7 +1,7 @@
 //! The published side of shared memory: the C header against the engine's offsets, and the example clients against it.
 
 use crate::live::{data, drained, model, start, wait};
-use crate::rig::{Alone, alone, profile, shots};
+use crate::rig::{Home, beside_another, profile, shots};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::code::Model;
 use pinwheel_engine::decode::MatcherModel;
@@ -123,8 +123,8 @@ const GOLDEN: &str = "surf_z_d3_r3_p0.005";
 
 /// Runs an example client on `file`, which holds the golden set, and compares each line with the
 /// matcher alone.
-fn golden(command: &mut Command, alone: &Alone, model: &Model, file: &Path) {
-    let output = command.arg(alone.boards().join("input-example")).arg(file).output().unwrap();
+fn golden(command: &mut Command, home: &Home, model: &Model, file: &Path) {
+    let output = command.arg(home.boards().join("input-example")).arg(file).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let bytes = std::fs::read(file).unwrap();
     let set = shots(&bytes, model.detectors);
@@ -140,12 +140,12 @@ fn golden(command: &mut Command, alone: &Alone, model: &Model, file: &Path) {
 
 /// An example client alone with an engine.
 fn example(mut command: Command) {
-    let alone = alone();
+    let home = beside_another();
     let (model, bytes) = (model(GOLDEN), data(&format!("{GOLDEN}.dets.b8")));
-    let file = alone.file("shots.b8");
+    let file = home.file("shots.b8");
     std::fs::write(&file, &bytes).unwrap();
     let (engine, _) = start(&profile(), &model, LivePlace::parse("shm:example").unwrap(), None);
-    golden(&mut command, &alone, &model, &file);
+    golden(&mut command, &home, &model, &file);
     let (_, source) = drained(engine);
     assert_eq!((source.accepted, source.answers_dropped), (shots(&bytes, model.detectors).len() as u64, 0));
 }
@@ -177,11 +177,11 @@ fn shots_of_c_clients_that_are_killed_by_signal_9_are_answered_once_each() {
     if !has("cc") {
         return;
     }
-    let alone = alone();
-    let program = alone.file("send");
+    let home = beside_another();
+    let program = home.file("send");
     compile(&folder().join("send.c"), &program);
     let (model, bytes) = (model(GOLDEN), data(&format!("{GOLDEN}.dets.b8")));
-    let (file, long) = (alone.file("shots.b8"), alone.file("long.b8"));
+    let (file, long) = (home.file("shots.b8"), home.file("long.b8"));
     std::fs::write(&file, &bytes).unwrap();
     // More shots than a client sends before it is killed, and others than those of the last client.
     let mut others = bytes.clone();
@@ -192,7 +192,7 @@ fn shots_of_c_clients_that_are_killed_by_signal_9_are_answered_once_each() {
     for client in 1..=CLIENTS {
         let before = accepted();
         let mut sends = Command::new(&program);
-        sends.arg(alone.boards().join("input-example")).arg(&long).stdout(Stdio::null());
+        sends.arg(home.boards().join("input-example")).arg(&long).stdout(Stdio::null());
         let mut sends = sends.spawn().unwrap();
         // The ring goes round more than once.
         wait("shots of this client", || accepted() > before + 1_500 + 100 * client);
@@ -200,7 +200,7 @@ fn shots_of_c_clients_that_are_killed_by_signal_9_are_answered_once_each() {
         assert_eq!(sends.wait().unwrap().signal(), Some(9));
     }
     let before = accepted();
-    golden(&mut Command::new(&program), &alone, &model, &file);
+    golden(&mut Command::new(&program), &home, &model, &file);
     let (_, source) = drained(engine);
     assert_eq!(source.client.map(|client| client.attached), Some(CLIENTS + 1));
     assert!(source.accepted >= before + shots(&bytes, model.detectors).len() as u64, "{source:?}");
@@ -217,12 +217,12 @@ fn of_layout(file: &str, from: &str, to: &str) -> String {
 
 /// A client that cannot send `shots` ends at once, in one sentence with these parts.
 fn refused(mut command: Command, shots: &[u8], parts: [&str; 2]) {
-    let alone = alone();
+    let home = beside_another();
     let model = model(GOLDEN);
-    let file = alone.file("shots.b8");
+    let file = home.file("shots.b8");
     std::fs::write(&file, shots).unwrap();
     let (engine, _) = start(&profile(), &model, LivePlace::parse("shm:example").unwrap(), None);
-    let output = command.arg(alone.boards().join("input-example")).arg(&file).output().unwrap();
+    let output = command.arg(home.boards().join("input-example")).arg(&file).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success() && said.trim().lines().count() == 1, "{said}");
     assert!(parts.iter().all(|part| said.contains(part)), "{said}");

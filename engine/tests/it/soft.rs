@@ -1,7 +1,7 @@
 //! Shots with soft bytes: how sure each readout was.
 
 use crate::heralds::erased;
-use crate::rig::{alone, assert_nothing_lost, config, profile, replay, run, sink};
+use crate::rig::{assert_nothing_lost, beside_another, config, profile, replay, run, sink};
 use pinwheel_engine::code::{Format, Layout, Mechanism, Model, Sampler, ShotSet, SoftMap, bit, flip};
 use pinwheel_engine::decode::{Matcher, MatcherModel};
 use pinwheel_engine::engine::Engine;
@@ -297,7 +297,7 @@ fn each_shot_is_matched_as_by_a_model_made_for_its_soft_bytes() {
 
 #[test]
 fn the_engine_answers_a_file_with_its_soft_bytes() {
-    let alone = alone();
+    let home = beside_another();
     let mut memory = Memory::new(2);
     let (model, _) = memory.models();
     let mut matcher = matcher(&model);
@@ -321,7 +321,7 @@ fn the_engine_answers_a_file_with_its_soft_bytes() {
         let mut profile = profile();
         (profile.silos, profile.hot_allocations) = (Silos::Count(silos), HotAllocations::Count);
         profile.decoders = Decoders::Count(1);
-        let path = alone.file("predictions.b8");
+        let path = home.file("predictions.b8");
         let mut config = config(&profile, replay(&model, &shots), None);
         config.sink = Some(sink(&profile, model.observables, Some(&path), None));
         let outcome = run(config);
@@ -353,7 +353,7 @@ fn decoders_that_ignore_soft_bytes_answer_as_without_them() {
 
 #[test]
 fn what_cannot_read_soft_bytes_refuses_them_before_anything_starts() {
-    let _alone = alone();
+    let _home = beside_another();
     let (model, _) = Memory::new(4).models();
     let model = Arc::new(model);
     let shots = ShotSet::zeros(Layout::detectors(64 * model.shot_words() as u32), 1);

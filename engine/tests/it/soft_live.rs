@@ -2,7 +2,7 @@
 
 use crate::decoders::acknowledged;
 use crate::live::{client, drained, start, unix, wait};
-use crate::rig::{Alone, alone, execute, profile, until};
+use crate::rig::{Home, beside_another, execute, profile, until};
 use crate::shm_clients::{compile, folder, has};
 use crate::soft::{Memory, SoftShot};
 use pinwheel_edge::slot::outside::ClientEnd;
@@ -73,10 +73,10 @@ fn three_streams(silos: u32) -> Profile {
 }
 
 /// Shots through a source: what the matcher alone says, shot for shot.
-fn answered(place: impl Fn(&Alone) -> LivePlace, parts: u32, silos: u32) {
-    let alone = alone();
+fn answered(place: impl Fn(&Home) -> LivePlace, parts: u32, silos: u32) {
+    let home = beside_another();
     let (model, shots, expected) = drawn(5, 900);
-    let (engine, place) = start(&three_streams(silos), &model, place(&alone), None);
+    let (engine, place) = start(&three_streams(silos), &model, place(&home), None);
     let mut client = client(&place, 1, parts);
     let welcome = client.welcome().unwrap().unwrap();
     assert_eq!((welcome.bits, welcome.soft_bytes), (model.detectors, 25));
@@ -104,7 +104,7 @@ fn soft_bytes_through_shared_memory_are_read() {
 
 #[test]
 fn soft_bytes_go_with_measurements() {
-    let _alone = alone();
+    let _home = beside_another();
     let (model, shots, expected) = drawn(6, 60);
     // Each detector is an outcome; the last outcome is in none.
     let lines: String = (0..model.detectors).map(|detector| format!("D{detector} {detector}\n")).collect();
@@ -129,7 +129,7 @@ fn status_of(client: &mut dyn Client, model: &Model, sequence: u64, soft: &[u8])
 
 #[test]
 fn soft_bytes_that_the_engine_has_no_map_of_have_a_status_of_their_own() {
-    let _alone = alone();
+    let _home = beside_another();
     let (model, plain) = Memory::new(7).models();
     for (model, cases) in [(plain, &[(25, 261), (0, 0)][..]), (model, &[(24, 261), (26, 261), (25, 0), (0, 0)])] {
         let (engine, place) = start(&profile(), &Arc::new(model.clone()), place("udp:127.0.0.1:0"), None);
@@ -145,10 +145,10 @@ fn soft_bytes_that_the_engine_has_no_map_of_have_a_status_of_their_own() {
 
 #[test]
 fn the_soft_bytes_of_a_region_are_checked() {
-    let _alone = alone();
+    let home = beside_another();
     let (model, plain) = Memory::new(8).models();
     let (engine, _) = start(&profile(), &Arc::new(model), place("shm:test"), None);
-    let mut client = RegionClient::new(&pinwheel_engine::board::directory(), "test", 5);
+    let mut client = RegionClient::new(&home.boards(), "test", 5);
     wait("a grant", || client.welcome().unwrap().is_some());
     let said = client.send_soft(0, 0, &[0; 3], &[1; 24]).unwrap_err().to_string();
     assert!(said.contains("found 24 soft bytes of a shot, expected 25"), "{said}");
@@ -181,7 +181,7 @@ fn the_soft_bytes_of_a_region_are_checked() {
     assert_eq!((source.accepted, source.malformed, source.unknown_streams), (2, 1, 1));
     // A region without a map is of layout 2, as it was.
     let (engine, _) = start(&profile(), &Arc::new(plain), place("shm:plain"), None);
-    let mut client = RegionClient::new(&pinwheel_engine::board::directory(), "plain", 5);
+    let mut client = RegionClient::new(&home.boards(), "plain", 5);
     wait("a grant", || client.welcome().unwrap().is_some());
     let shape = *client.region().unwrap().1;
     assert_eq!((shape.version(), shape.shot_words()), (layout::VERSION, 3));
@@ -190,17 +190,17 @@ fn the_soft_bytes_of_a_region_are_checked() {
 
 /// An example client with a file of shots and one of soft bytes gets what the matcher alone says.
 fn example(mut command: process::Command) {
-    let alone = alone();
+    let home = beside_another();
     let (model, shots, expected) = drawn(10, 300);
     let file = |name: &str, bytes: Vec<u8>| {
-        std::fs::write(alone.file(name), bytes).unwrap();
-        alone.file(name)
+        std::fs::write(home.file(name), bytes).unwrap();
+        home.file(name)
     };
     let bits = file("shots.b8", shots.iter().flat_map(|shot| shot.bits(model.detectors)).collect());
     let soft = file("soft.b8", shots.iter().flat_map(|shot| shot.soft.clone()).collect());
     let short = file("short.b8", vec![1; 24]);
     let (engine, _) = start(&profile(), &model, place("shm:example"), None);
-    let region = alone.boards().join("input-example");
+    let region = home.boards().join("input-example");
     let mut ran = |soft: &Path| command.args([&region, &bits]).arg(soft).output().unwrap();
     let output = ran(&soft);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -240,12 +240,12 @@ fn the_example_in_python_sends_soft_bytes() {
 
 #[test]
 fn another_model_gets_the_map_of_the_run_or_is_refused() {
-    let alone = alone();
+    let home = beside_another();
     let (model, shots, expected) = drawn(11, 90);
     let (text, _) = Memory::new(11).texts();
     let file = |name: &str, text: String| {
-        std::fs::write(alone.file(name), text).unwrap();
-        Some(alone.file(name).display().to_string())
+        std::fs::write(home.file(name), text).unwrap();
+        Some(home.file(name).display().to_string())
     };
     // The same errors in another order: the same answers. Errors of less probability than the readouts'.
     let same = file("same.dem", text.lines().rev().map(|line| format!("{line}\n")).collect());

@@ -1,7 +1,7 @@
 //! Streams at unequal rates over several silos: they come as often as they should, and where
 //! placement may move them the silos become evenly loaded.
 
-use crate::rig::{alone, assert_nothing_lost, config, end, sampler, until};
+use crate::rig::{assert_nothing_lost, beside_another, config, end, sampler, until};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::Engine;
 use pinwheel_engine::placement::depth::spread_points;
@@ -40,7 +40,7 @@ fn spread(at: impl Iterator<Item = u32>, weights: &[f64]) -> f64 {
 
 #[test]
 fn streams_at_unequal_rates_come_as_often_as_their_weights_say() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = skewed();
     (profile.device, profile.silos) = (Device::Sim { latency: Latency::None }, Silos::Count(2));
     // Far more than can be decoded: their order is what counts, not when they come.
@@ -61,7 +61,7 @@ fn streams_at_unequal_rates_come_as_often_as_their_weights_say() {
 /// seconds depends on what else the machine does.
 #[test]
 fn a_skewed_load_becomes_even_in_the_engine() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = skewed();
     (profile.placement.streams, profile.placement.rebalance) = (TakesPart::All, true);
     let weights = profile.input.weights.of(STREAMS).unwrap();

@@ -23,7 +23,7 @@ fn steady() -> Profile {
 /// Glommio reports only when the task returns: a hang is then never reported.
 #[test]
 fn a_hang_is_reported_while_it_lasts_and_its_shots_are_answered_all_the_same() {
-    let _alone = alone();
+    let _home = alone();
     let drill_command = DrillCommand::new(0);
     let wanted = Config { drill_command: Some(Arc::clone(&drill_command)), ..config(&steady(), sampler(), None) };
     let engine = Engine::start(wanted).unwrap();
@@ -57,7 +57,7 @@ fn a_hang_is_reported_while_it_lasts_and_its_shots_are_answered_all_the_same() {
 
 #[test]
 fn a_quiet_run_blames_nothing_of_its_own() {
-    let _alone = alone();
+    let _home = alone();
     let engine = Engine::start(config(&steady(), sampler(), Some(1_500))).unwrap();
     let outcome = end(engine);
     let ours = [Cause::LongHandler, Cause::Blocked, Cause::PageFaults, Cause::ClaimsWork, Cause::Died, Cause::Affinity];
@@ -68,7 +68,7 @@ fn a_quiet_run_blames_nothing_of_its_own() {
 
 #[test]
 fn without_diagnostics_nothing_is_judged_and_the_run_ends_in_order() {
-    let _alone = alone();
+    let _home = alone();
     let quiet = Profile { diagnostics: Diagnostics::Off, ..steady() };
     let drill_command = DrillCommand::new(0);
     let wanted = Config { drill_command: Some(Arc::clone(&drill_command)), ..config(&quiet, sampler(), None) };
@@ -88,7 +88,7 @@ fn without_diagnostics_nothing_is_judged_and_the_run_ends_in_order() {
 /// depend on that.
 #[test]
 fn a_death_is_an_alarm_however_soon_the_run_is_over() {
-    let _alone = alone();
+    let _home = alone();
     for _ in 0..2 {
         let drill_command = DrillCommand::new(0);
         let mut idle = steady();
@@ -108,7 +108,7 @@ fn a_death_is_an_alarm_however_soon_the_run_is_over() {
 
 #[test]
 fn a_drill_in_a_running_engine_gets_its_verdict_and_the_log_says_who_asked_for_it() {
-    let _alone = alone();
+    let _home = alone();
     let lab = Profile { spin: SpinPolicy::Lab, ..steady() };
     let wanted = Config { drill_command: prepared_for_drills(&lab), ..config(&lab, sampler(), None) };
     let engine = Engine::start(wanted).unwrap();
@@ -152,7 +152,7 @@ fn a_drill_in_a_running_engine_gets_its_verdict_and_the_log_says_who_asked_for_i
 
 #[test]
 fn a_lost_device_and_a_long_handler_at_once_are_two_incidents() {
-    let _alone = alone();
+    let _home = alone();
     let mut lossy = steady();
     (lossy.faults.lose_device_every, lossy.faults.recover_after_ms) = (Some(500), 1_500);
     let drill_command = DrillCommand::new(0);
@@ -184,7 +184,7 @@ fn a_lost_device_and_a_long_handler_at_once_are_two_incidents() {
 
 #[test]
 fn an_alarm_rule_that_stops_the_feed_is_in_the_actions_log_and_an_operator_lets_it_go_again() {
-    let _alone = alone();
+    let _home = alone();
     let mut rules = steady();
     let stop = AlarmRule { action: AlarmAction::StopFeed, ..RuleId::Heartbeat.bundled() };
     rules.alarms.retain(|rule| rule.id != RuleId::Heartbeat);
@@ -218,7 +218,7 @@ fn an_alarm_rule_that_stops_the_feed_is_in_the_actions_log_and_an_operator_lets_
 #[test]
 #[ignore = "ten minutes on a quiet machine"]
 fn ten_quiet_minutes_of_lab_have_no_warn_and_no_critical() {
-    let _alone = alone();
+    let _home = alone();
     let span_s = std::env::var("PINWHEEL_QUIET_S").ok().and_then(|text| text.parse().ok()).unwrap_or(600);
     let (lab, _) = Profile::load("lab", None).unwrap();
     let folder = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 #[test]
 fn a_running_engine_follows_utc_and_counts_no_step() {
-    let _alone = alone();
+    let _home = alone();
     let engine = Engine::start(config(&profile(), sampler(), None)).unwrap();
     let shown = until(&engine, "three pairs", |now| now.clock.pairs >= 3).clock;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
@@ -24,7 +24,7 @@ fn a_running_engine_follows_utc_and_counts_no_step() {
 
 #[test]
 fn deadlines_that_are_shortened_live_strike_what_runs_already() {
-    let _alone = alone();
+    let _home = alone();
     let mut profile = profile();
     profile.workers = 4;
     profile.faults.never_ready = 1.0;

@@ -1,6 +1,6 @@
 //! Sizes at their limits: workers, observables, silos and streams.
 
-use crate::rig::{alone, assert_nothing_lost, config, profile, replay, run, sampler, shots, sink};
+use crate::rig::{assert_nothing_lost, beside_another, config, profile, replay, run, sampler, shots, sink};
 use pinwheel_engine::code::{Format, Layout, Model, ShotSet};
 use pinwheel_engine::engine::Input;
 use pinwheel_engine::profile::{Device, Latency, Profile, Silos};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 #[test]
 fn sixty_four_workers_all_serve() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = profile();
     profile.workers = 64;
     profile.slots = 256;
@@ -40,7 +40,7 @@ fn diagonal(n: u32) -> Arc<Model> {
 
 /// With `n` observables: what fired is what flips, through predictions and against the truth.
 fn observables_come_out_right(n: u32) {
-    let alone = alone();
+    let home = beside_another();
     let (model, profile) = (diagonal(n), profile());
     let outcome = run(config(
         &profile,
@@ -58,7 +58,7 @@ fn observables_come_out_right(n: u32) {
         bytes[k * bytes_per_shot + k / 8] |= 1 << (k % 8);
         bytes[n as usize * bytes_per_shot + k / 8] |= 1 << (k % 8);
     }
-    let path = alone.file("predictions.b8");
+    let path = home.file("predictions.b8");
     let mut config = config(&profile, replay(&model, &shots(&bytes, n)), None);
     config.sink = Some(sink(&profile, n, Some(&path), None));
     let outcome = run(config);
@@ -80,7 +80,7 @@ fn seventy_observables_are_predicted_right() {
 
 #[test]
 fn a_model_with_more_observables_than_an_answer_carries_is_refused() {
-    let _alone = alone();
+    let _home = beside_another();
     let input = Input::Sampler { model: diagonal(1_025), name: "wide".into(), seed: 1 };
     let refusal = pinwheel_engine::engine::Engine::start(config(&profile(), input, Some(1))).err().unwrap().to_string();
     assert!(refusal.contains("1025 observables") && refusal.contains("1024"), "{refusal}");
@@ -88,7 +88,7 @@ fn a_model_with_more_observables_than_an_answer_carries_is_refused() {
 
 #[test]
 fn more_silos_than_streams_still_answer_everything() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = profile();
     (profile.silos, profile.input.streams) = (Silos::Count(4), 2);
     let outcome = run(config(&profile, sampler(), Some(4_001)));

@@ -1,7 +1,7 @@
 //! Long experiments through the engine, decoded by sliding windows.
 
 use crate::boards::boards;
-use crate::rig::{Alone, alone, assert_nothing_lost, config, end, profile, run, sink, total, until};
+use crate::rig::{Home, assert_nothing_lost, beside_another, config, end, profile, run, sink, total, until};
 use pinwheel_engine::code::{Format, Layout, Sampler, ShotSet, ShotWriter, bundled_named};
 use pinwheel_engine::decode::{Matcher, MatcherModel};
 use pinwheel_engine::engine::{Engine, Input, Outcome};
@@ -14,17 +14,17 @@ const SHOTS: usize = 2_000;
 
 #[test]
 fn predictions_of_a_long_experiment_are_those_of_its_windows() {
-    let alone = alone();
-    predictions(&alone, Window::Some(SIZE), None);
-    predictions(&alone, Window::Stream(SIZE), None);
-    predictions(&alone, Window::Blocks(7), None);
+    let home = beside_another();
+    predictions(&home, Window::Some(SIZE), None);
+    predictions(&home, Window::Stream(SIZE), None);
+    predictions(&home, Window::Blocks(7), None);
 }
 
 #[test]
 fn predictions_of_shots_that_come_by_rounds_are_those_of_their_windows() {
-    let alone = alone();
+    let home = beside_another();
     for window in [Window::Some(SIZE), Window::Stream(SIZE), Window::Blocks(7)] {
-        let outcome = predictions(&alone, window, Some(1_000));
+        let outcome = predictions(&home, window, Some(1_000));
         assert_eq!(total(&outcome.snapshot, |counters| counters.by_rounds), SHOTS as u64);
         for thread in &outcome.snapshot.threads {
             assert_eq!(thread.memory.allocations, Some(0), "{}: {:?}", thread.name, thread.memory.first_site);
@@ -34,7 +34,7 @@ fn predictions_of_shots_that_come_by_rounds_are_those_of_their_windows() {
 
 #[test]
 fn shots_that_expire_while_their_rounds_come_are_answered_so_and_nothing_is_lost() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = profile();
     (profile.window, profile.input.round_ns, profile.slots) = (Window::Some(SIZE), Some(20_000_000), 8);
     (profile.limits.launch_deadline_us, profile.limits.shot_deadline_us) = (5_000, 5_000);
@@ -54,11 +54,11 @@ fn shots_that_expire_while_their_rounds_come_are_answered_so_and_nothing_is_lost
 
 #[test]
 fn windows_of_shots_that_come_by_rounds_are_predecoded_without_an_allocator() {
-    let alone = alone();
+    let home = beside_another();
     let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
     let local = MatcherModel::windowed_predecoding(&model, SIZE, Predecoder::Local).unwrap();
     let how = (Window::Some(SIZE), Some(1_000), Predecoder::Local);
-    let outcome = predictions_by(&alone, how, &mut *local.matcher_by_rounds().unwrap());
+    let outcome = predictions_by(&home, how, &mut *local.matcher_by_rounds().unwrap());
     assert!(total(&outcome.snapshot, |counters| counters.predecoded_events) > 10_000, "no window was predecoded");
     for thread in &outcome.snapshot.threads {
         assert_eq!(thread.memory.allocations, Some(0), "{}: {:?}", thread.name, thread.memory.first_site);
@@ -68,7 +68,7 @@ fn windows_of_shots_that_come_by_rounds_are_predecoded_without_an_allocator() {
 /// What `graph.trace` of a profile asks for, and nothing else, is there at the end.
 #[test]
 fn times_are_kept_of_the_tasks_that_the_profile_names() {
-    let _alone = alone();
+    let _home = beside_another();
     let mut profile = profile();
     (profile.window, profile.input.streams, profile.decoders) = (Window::Some(SIZE), 3, Decoders::Count(1));
     profile.graph.trace = TaskTrace::Cycles { kernels: vec![TaskKernel::Window], streams: vec![1] };
@@ -86,18 +86,18 @@ fn times_are_kept_of_the_tasks_that_the_profile_names() {
 }
 
 /// A long experiment from a file, each round `round_ns` after the one before.
-fn predictions(alone: &Alone, window: Window, round_ns: Option<u32>) -> Outcome {
+fn predictions(home: &Home, window: Window, round_ns: Option<u32>) -> Outcome {
     let model = bundled_named("surface_d5@r25").unwrap();
     let matching = match window {
         Window::Stream(size) => MatcherModel::streamed(&model, size),
         Window::Blocks(rounds) => MatcherModel::in_blocks(&model, rounds),
         _ => MatcherModel::windowed(&model, SIZE),
     };
-    predictions_by(alone, (window, round_ns, Predecoder::None), &mut *matching.unwrap().matcher())
+    predictions_by(home, (window, round_ns, Predecoder::None), &mut *matching.unwrap().matcher())
 }
 
 fn predictions_by(
-    alone: &Alone,
+    home: &Home,
     (window, round_ns, predecoder): (Window, Option<u32>, Predecoder),
     matcher: &mut dyn Matcher,
 ) -> Outcome {
@@ -118,7 +118,7 @@ fn predictions_by(
     let shots = Arc::new(ShotSet::read(&writer.finish().unwrap()[..], Format::B8, layout).unwrap());
     let mut profile = profile();
     (profile.window, profile.input.round_ns, profile.predecoder) = (window, round_ns, predecoder);
-    let path = alone.file("predictions.b8");
+    let path = home.file("predictions.b8");
     let input = Input::Replay { model: Arc::clone(&model), name: "long".into(), shots, observables: None };
     let mut config = config(&profile, input, None);
     config.sink = Some(sink(&profile, model.observables, Some(&path), None));
@@ -136,7 +136,7 @@ fn predictions_by(
 
 #[test]
 fn windows_call_no_allocator_on_any_hot_thread() {
-    let _alone = alone();
+    let _home = beside_another();
     let (none, local) = (Predecoder::None, Predecoder::Local);
     let windows = [(none, Window::Some(SIZE)), (local, Window::Some(SIZE)), (none, Window::Blocks(7))];
     for (predecoder, window) in windows {
@@ -162,7 +162,7 @@ fn windows_call_no_allocator_on_any_hot_thread() {
 
 #[test]
 fn windows_that_do_not_fit_the_model_are_refused_before_anything_starts() {
-    let alone = alone();
+    let home = beside_another();
     let model = Arc::new(bundled_named("surface_d3").unwrap());
     let mut profile = profile();
     profile.window = Window::Some(SIZE);
@@ -174,5 +174,5 @@ fn windows_that_do_not_fit_the_model_are_refused_before_anything_starts() {
     let input = Input::Sampler { model, name: "short".into(), seed: 5 };
     let said = Engine::start(config(&profile, input, Some(10))).err().unwrap().to_string();
     assert!(said.contains("blocks of 5 rounds do not fit the model's 4"), "{said}");
-    assert!(boards(&alone.boards()).is_empty());
+    assert!(boards(&home.boards()).is_empty());
 }

@@ -441,6 +441,7 @@ fn config(request: &RunRequest, loaded: Loaded, sink: Option<AnswerSink>) -> Con
         drill_command: pinwheel_engine::engine::prepared_for_drills(&request.profile),
         profiles: None,
         bridge: None,
+        boards: board::directory(),
         takes_inputs: true,
     }
 }

@@ -4,8 +4,8 @@
 //! [`LIVE_LIMIT`] to become Live, [`super::VERDICT_LIMIT`] for a verdict.
 
 use super::{DrillError, DrillVerdict, VERDICT_LIMIT};
-use crate::board::Phase;
 use crate::board::snapshot::{AlarmView, Snapshot};
+use crate::board::{self, Phase};
 use crate::clock::Clock;
 use crate::code::bundled_named;
 use crate::engine::{Config, Engine, Input};
@@ -77,6 +77,7 @@ pub(crate) fn config(profile: Profile, sink: Option<AnswerSink>) -> Result<Confi
         notes: Vec::new(),
         drill_command: None,
         bridge: None,
+        boards: board::directory(),
         takes_inputs: false,
         profiles: None,
     })

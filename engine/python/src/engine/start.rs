@@ -4,6 +4,7 @@
 //! of a start.
 
 use super::{runtime_error, value_error};
+use pinwheel_engine::board;
 use pinwheel_engine::code::Model;
 use pinwheel_engine::engine::{Config, Input, LivePlace, prepared_for_drills};
 use pinwheel_engine::host::HostFacts;
@@ -54,6 +55,7 @@ impl Settings {
             profile_name: name,
             drill_command: prepared_for_drills(&profile),
             bridge: None,
+            boards: board::directory(),
             takes_inputs: false,
             profile,
             label: self.label,

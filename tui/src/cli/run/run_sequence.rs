@@ -24,8 +24,8 @@ use crate::cli::places::UserPaths;
 use crate::cli::refusal::Refusal;
 use crate::cli::request::{OutputMode, RunRequest, ShotSource};
 use crate::source::Reply;
-use pinwheel_engine::board::Phase;
 use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::board::{self, Phase};
 use pinwheel_engine::engine::{Accepted, Actor, Command, Done, Engine, InputSpec, InputWanted, check_input};
 use pinwheel_engine::profile::Profile;
 use std::path::PathBuf;
@@ -240,7 +240,7 @@ impl RunSequence {
         let (sender, loaded) = channel();
         let read = move || {
             let loaded = input::load(&request).and_then(|loaded| {
-                check_input(&request.profile, &loaded.input, held.as_ref())?;
+                check_input(&request.profile, &loaded.input, held.as_ref(), &board::directory())?;
                 Ok(Box::new((request, loaded)))
             });
             // The receiver is gone only if the process is ending.
