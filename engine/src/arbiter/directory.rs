@@ -353,7 +353,11 @@ impl OwnershipDirectory {
         self.opens(page, now);
     }
 
+    /// Awaits the end of a transfer. One more than [`OPEN_MAX`], as a takeover may bring, waits for the sweep.
     fn opens(&mut self, page: u32, now: Ticks) {
+        if self.open.len() == OPEN_MAX {
+            return;
+        }
         let left_us = self.table.word(page).deadline().left_us(self.base.moment(now));
         let timer = self.deadlines.arm_transfer(page, left_us, now);
         self.open.push(Open { page, since: now, cancels: 0, timer });
@@ -405,7 +409,7 @@ impl OwnershipDirectory {
         if !word.awaits() {
             return;
         }
-        if self.open.iter().all(|open| open.page != page) && self.open.len() < OPEN_MAX {
+        if self.open.iter().all(|open| open.page != page) {
             self.opens(page, now);
         }
         let left_us = word.deadline().left_us(self.base.moment(now));

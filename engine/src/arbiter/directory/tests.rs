@@ -295,6 +295,37 @@ fn requests_beyond_the_open_transfers_get_try_later() {
 }
 
 #[test]
+fn a_takeover_brings_more_transfers_than_are_awaited_at_once_and_all_of_them_end() {
+    let mut world = World::new();
+    let _ = world.ask(0, 200, Hint::Default);
+    world.settle();
+    let _ = world.ask(2, 200, Hint::Default);
+    world.settle();
+    // The successor awaits one transfer, the silo that dies as many as it can; all grants are lost.
+    for page in (0..OPEN_MAX as u32).chain([200]) {
+        let _ = world.ask(2, page, Hint::Default);
+        world.deliver(2, true);
+    }
+    (0..2).for_each(|silo| world.silos[silo].1.out.clear());
+    assert_eq!([0, 1].map(|silo| world.silos[silo].0.transfers_open()), [1, OPEN_MAX]);
+    world.skip();
+    let (directory, plain) = &mut world.silos[0];
+    directory.look(plain);
+    assert_eq!(directory.transfers_open(), OPEN_MAX);
+    plain.out.clear();
+    let _ = directory.receive(plain, 250, Silo::new(2), &Message::Request(request(2, Hint::Default)));
+    directory.decide(plain);
+    let (.., refused, _) = plain.out.pop_back().unwrap();
+    assert_eq!(refused, Message::Refused(Response::TryLater));
+    // A sweep takes 100 ms.
+    for _ in 0..600 {
+        world.settle();
+    }
+    assert!((0..PAGES).all(|page| world.owners(page) == [0]));
+    assert_eq!(world.silos[0].0.transfers_open(), 0);
+}
+
+#[test]
 fn requests_beyond_what_a_frame_holds_are_not_heard_and_counted() {
     let mut world = World::new();
     let (directory, plain) = &mut world.silos[1];
