@@ -287,8 +287,10 @@ impl ArbiterDriver {
     pub fn want(&mut self, stream: u32, what: impl Into<Want>, now: Ticks) {
         let what = what.into();
         match self.wanted.iter_mut().find(|wanted| wanted.page == stream) {
-            // A request to keep the page outweighs one to write it once.
-            Some(wanted) if what.hint == Hint::Migrate => wanted.what = what,
+            // A request to keep the page outweighs one to write it once, and may be granted where that was refused.
+            Some(wanted) if what.hint == Hint::Migrate => {
+                (wanted.what, wanted.again) = (what, self.directory.moment(now));
+            }
             Some(_) => {}
             None => {
                 let (again, back_off) = (self.directory.moment(now), BackOff::new(stream + 1));

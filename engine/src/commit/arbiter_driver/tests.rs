@@ -4,7 +4,8 @@
 
 use super::{ArbiterDriver, Link};
 use crate::arbiter::deadlines::Timebase;
-use crate::arbiter::page::{Limits, PageTable, Silo, State};
+use crate::arbiter::driver::Want;
+use crate::arbiter::page::{Authority, Hint, Limits, PageTable, Silo, State};
 use crate::board::{Board, Place, Shape};
 use crate::clock::Clock;
 use crate::commit::state::StreamStates;
@@ -81,4 +82,21 @@ fn a_stream_that_settles_in_gets_a_lease_if_one_is_asked_for() {
     };
     assert_eq!(settled(&mut pair, 0), State::Idle);
     assert_eq!(settled(&mut pair, 50), State::Leased);
+}
+
+#[test]
+fn an_operators_move_does_not_wait_for_the_lease_that_an_earlier_request_waits_for() {
+    let mut pair = Pair::new();
+    let mut ask = |authority, what: (Hint, u32)| {
+        let want = Want { authority, ..Want::from(what) };
+        pair.frame(1, |arbiter, frame| arbiter.settle_in(1, 4_000_000, frame));
+        pair.frame(0, |arbiter, frame| arbiter.want(1, want, frame.now));
+        // Half a millisecond.
+        (0..1_000).any(|_| {
+            pair.frame(1, |_, _| ());
+            pair.frame(0, |arbiter, _| arbiter.may_commit(1))
+        })
+    };
+    assert!(!ask(Authority::Port, (Hint::Lock, 50)));
+    assert!(ask(Authority::Operator, (Hint::Migrate, 0)));
 }
