@@ -419,3 +419,15 @@ fn reads_need_no_entry_of_the_exact_map() {
     assert!(graph.try_submit(&task(1), &[tensor.tile(0, 0, 1, 1).write()], &[]).is_err(), "all entries are taken");
     assert_eq!(graph.finish().retired, 1);
 }
+
+#[test]
+fn a_task_with_half_as_many_accesses_as_the_map_has_pieces_finds_room() {
+    let config = Config { deps: Deps::InferBytesOverlap, map_entries: 16, ..small(1, Ready::Fifo) };
+    let mut workload = Workload::new(config);
+    let tensor = workload.tensor(Shape { rows: 1, columns: 160, element_bytes: 1, granule_bytes: 16 }).unwrap();
+    let (mut graph, _, _) = of_workload(workload, clock(), |_: &Work| Ended::Done);
+    let writes = |count: u32| (0..count).map(|part| tensor.range(part * 16, 8).write()).collect::<Vec<_>>();
+    assert!(graph.try_submit(&task(0), &writes(9), &[]).is_err());
+    graph.try_submit(&task(0), &writes(8), &[]).unwrap();
+    assert_eq!(graph.finish().retired, 1);
+}

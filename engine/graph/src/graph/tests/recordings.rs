@@ -368,3 +368,41 @@ fn an_empty_recording_is_refused_with_what_was_expected() {
     let said = graph.end_recording().unwrap_err().to_string();
     assert!(said.contains("found 0 tasks, expected 1 to"), "{said}");
 }
+
+#[test]
+fn a_failure_in_a_round_does_not_poison_what_only_follows_it() {
+    let config = Config { deps: Deps::InferBytesOverlap, ..small(1, Ready::Fifo) };
+    let mut workload = Workload::new(config);
+    let tensor = workload.tensor(Shape { rows: 1, columns: 16, element_bytes: 1, granule_bytes: 16 }).unwrap();
+    let body = |work: &Work| if work.task.args[0] == 0 { Ended::Failed(1) } else { Ended::Done };
+    let (mut graph, _, _) = of_workload(workload, clock(), body);
+    graph.record().unwrap();
+    graph.submit(&task(0), &[tensor.whole().read()], &[]).unwrap();
+    graph.submit(&task(1), &[tensor.whole().write()], &[]).unwrap();
+    let recording = graph.end_recording().unwrap();
+    assert_eq!(graph.recorded(recording), Some((2, 1)));
+    graph.wait();
+    graph.replay(recording).unwrap();
+    graph.wait();
+    let counted = [Count::Ran, Count::Failed, Count::Skipped].map(|what| graph.worker().counted(what));
+    assert_eq!(counted, [4, 2, 0], "the second writes what the first has read");
+}
+
+#[test]
+fn a_recorded_predecessor_that_had_the_same_record_is_not_the_task_itself() {
+    let body = |work: &Work| if work.task.args[0] == 8 { Ended::Launched } else { Ended::Done };
+    let (mut graph, _, mut completer) = compile(Config { window_tasks: 8, ..small(1, Ready::Fifo) }, body);
+    graph.record().unwrap();
+    let retired: Vec<TaskId> = (0..8).map(|number| graph.submit(&task(number), &[], &[]).unwrap()).collect();
+    graph.wait();
+    // The window is full of tasks that wait for the launched one, but for the last.
+    let launched = graph.submit(&task(8), &[], &[]).unwrap();
+    for number in 9..15 {
+        graph.try_submit(&task(number), &[], &[launched]).unwrap();
+    }
+    let last = graph.try_submit(&task(15), &[], &[retired[7]]).unwrap();
+    while graph.work(8) > 0 {}
+    assert!(!graph.is_under_way(last));
+    completer.complete(launched, None).unwrap();
+    assert_eq!(graph.finish().retired, 16);
+}
