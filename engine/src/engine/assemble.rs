@@ -100,6 +100,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let common = common(&config, &plan, decoding, &clock, &mut notes)?;
     common.decoders.confine_plugins(&plan.cold_cores);
     notes.extend(common.decoders.in_force().has_trusted_plugin().then(|| TRUSTED_PLUGIN.to_owned()));
+    notes.extend(config.profile.without_effect().iter().map(|error| format!("without effect: {error}")));
     let Common { board, settings, moves, .. } = common.clone();
     let shadow = config.profile.shadow.as_ref().map(|shadow| ReadyShadow::of(shadow, &common.decoders)).transpose()?;
     let LaidOut { mut silos, fills, supervisor, measured } =

@@ -382,6 +382,23 @@ fn a_profile_switch_changes_the_decoders_and_a_limited_one_gives_them_back() {
     assert_nothing_lost(&end(engine));
 }
 
+#[test]
+fn a_decoder_that_is_also_that_of_the_rescues_leaves_a_profile_that_a_start_takes() {
+    let _home = beside_another();
+    let mut profile = profile();
+    profile.input.rate = Rate::Hz(2_000.0);
+    (profile.deadlines.order, profile.deadlines.rescue) = (ShotOrder::Deadline, Some(Rescue::UnionFind));
+    let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
+    ask(&engine, Decoder::UnionFind, None).unwrap();
+    let now = engine.profile();
+    assert_eq!((now.decoder.clone(), now.validate()), (Decoder::UnionFind, Vec::new()));
+    engine.request_drain();
+    assert_nothing_lost(&end(engine));
+    let outcome = run(config(&now, sampler(), Some(100)));
+    let notes = &outcome.snapshot.engine.notes;
+    assert!(notes.iter().any(|note| note.starts_with("without effect: deadlines.rescue")), "{notes:?}");
+}
+
 /// Two operators change the decoders of a stream each, at the same time.
 #[test]
 fn a_change_of_one_stream_never_takes_back_that_of_another() {

@@ -50,6 +50,20 @@ fn a_stream_whose_partner_sends_nothing_more_goes_on_without_the_readout() {
     assert_eq!((counters.joint_read, counters.joint_refused), (0, 1));
 }
 
+#[test]
+fn a_run_whose_silos_have_one_stream_each_says_that_none_are_read_together() {
+    let _home = beside_another();
+    for streams in [1, 2] {
+        let mut profile = profile();
+        (profile.input.streams, profile.silos) = (streams, Silos::Count(streams));
+        profile.input.joint_every = Some(10);
+        let outcome = run(config(&profile, sampler(), Some(100)));
+        assert_nothing_lost(&outcome);
+        let notes = &outcome.snapshot.engine.notes;
+        assert!(notes.iter().any(|note| note.starts_with("without effect: input.joint_every")), "{notes:?}");
+    }
+}
+
 /// Two silos with two pairs each, at a rate that one of them can decode.
 fn two_silos_of_pairs() -> Profile {
     let mut profile = profile();

@@ -160,6 +160,30 @@ impl Profile {
         check.placement(self);
         check.errors
     }
+
+    /// Fields that have no effect because of others, for notes at a start. They are no errors: another decoder and
+    /// another strategy come live, too, and a profile in force is one that a start takes.
+    #[must_use]
+    pub fn without_effect(&self) -> Vec<RangeError> {
+        let mut check = Check { errors: Vec::new() };
+        let silos = if let Silos::Count(count) = self.silos { count } else { 1 };
+        if let Some(every) = self.input.joint_every.filter(|_| self.input.streams <= silos) {
+            let found = format!("{every} with {} stream(s) in {silos} silo(s)", self.input.streams);
+            let expected = "two streams in one silo, which are measured together";
+            check.refuse("input.joint_every", found, expected, "raise input.streams, or set joint_every: None");
+        }
+        if let Some(rescue) = self.deadlines.rescue.filter(|rescue| rescue.decoder() == Some(self.decoder.kind())) {
+            let expected = "a faster decoder than that of all shots";
+            let remedy = "choose another rescue decoder, or rescue: None";
+            check.refuse("deadlines.rescue", format!("{rescue:?}"), expected, remedy);
+        }
+        if self.placement.overflow.strategy == OverflowStrategy::Migrate && self.placement.streams == TakesPart::Nobody
+        {
+            let expected = "streams that may move, because overflow.strategy is Migrate";
+            check.refuse("placement.streams", "Nobody", expected, "use All, or choose another strategy");
+        }
+        check.errors
+    }
 }
 
 struct Check {
@@ -410,11 +434,6 @@ impl Check {
             let expected = "None with order: Fifo, which decodes each shot by its decoder";
             self.refuse("deadlines.rescue", format!("{rescue:?}"), expected, "set order: Deadline, or rescue: None");
         }
-        if let Some(rescue) = rescue.filter(|rescue| rescue.decoder() == Some(profile.decoder.kind())) {
-            let expected = "a faster decoder than that of all shots";
-            let remedy = "choose another rescue decoder, or rescue: None";
-            self.refuse("deadlines.rescue", format!("{rescue:?}"), expected, remedy);
-        }
         let times = 1..=u64::from(profile.limits.shot_deadline_us);
         let remedy = "name a time in µs, at most limits.shot_deadline_us";
         if let Some(answer_us) = *answer_us {
@@ -626,10 +645,6 @@ impl Check {
                     self.refuse("placement.streams", stream, expected, "use All for every stream");
                 }
             }
-        }
-        if rules.overflow.strategy == OverflowStrategy::Migrate && rules.streams == TakesPart::Nobody {
-            let expected = "streams that may move, because overflow.strategy is Migrate".to_owned();
-            self.refuse("placement.streams", "Nobody", expected, "use All, or choose another strategy");
         }
         let wait = "name the longest useful wait in ms; 100 is usual";
         self.whole("placement.overflow.deadline_ms", rules.overflow.deadline_ms, 1..=60_000, wait);

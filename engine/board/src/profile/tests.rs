@@ -8,9 +8,9 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
 use super::{
-    AlarmAction, Applies, Deadlines, Decoder, DecoderKind, Device, FILE_BYTES_MAX, Finding, Latency, Origin, Priority,
-    Profile, ProfileError, Rate, ReadyPolicy, Rescue, RuleId, Severity, ShotOrder, Silos, SpinPolicy, StreamDeadline,
-    StreamDecoder, TaskTrace, Window, WindowRounds, applies, list, text,
+    AlarmAction, Applies, Deadlines, Decoder, DecoderKind, Device, FILE_BYTES_MAX, Finding, Latency, Origin,
+    OverflowStrategy, Priority, Profile, ProfileError, Rate, ReadyPolicy, Rescue, RuleId, Severity, ShotOrder, Silos,
+    SpinPolicy, StreamDeadline, StreamDecoder, TakesPart, TaskTrace, Window, WindowRounds, applies, list, text,
 };
 
 const NAMES: [&str; 4] = ["prod", "lab", "shared", "drill"];
@@ -382,8 +382,6 @@ fn deadlines_fit_the_limits_the_streams_and_each_other() {
     let kept = Deadlines { order: ShotOrder::Deadline, rescue: Some(Rescue::UnionFind), ..lab.deadlines.clone() };
     assert_eq!(first(kept.clone()), "");
     assert!(first(Deadlines { order: ShotOrder::Fifo, ..kept.clone() }).contains("set order: Deadline"));
-    let same = Deadlines { rescue: Some(Rescue::Matching), ..kept.clone() };
-    assert!(first(same).contains("a faster decoder than that of all shots"));
     let late = Deadlines { answer_us: Some(lab.limits.shot_deadline_us + 1), ..kept.clone() };
     assert!(first(late).starts_with("deadlines.answer_us: found"));
     let named = |stream| StreamDeadline { stream, answer_us: 20 };
@@ -395,6 +393,31 @@ fn deadlines_fit_the_limits_the_streams_and_each_other() {
     assert!(windows.validate()[0].to_string().contains("only whole shots are decoded by their deadlines"));
     let value = serde_json::to_value(&windows).unwrap();
     assert_eq!(serde_json::from_value::<Profile>(value).unwrap(), windows);
+}
+
+#[test]
+fn fields_without_effect_are_named_and_are_no_errors() {
+    let (lab, _) = Profile::load("lab", None).unwrap();
+    let named = |profile: &Profile| {
+        assert_eq!(profile.validate(), []);
+        profile.without_effect().iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(named(&lab), [""; 0]);
+    let mut idle = Profile { decoder: Decoder::UnionFind, silos: Silos::Count(2), ..lab.clone() };
+    (idle.deadlines.order, idle.deadlines.rescue) = (ShotOrder::Deadline, Some(Rescue::UnionFind));
+    idle.placement.overflow.strategy = OverflowStrategy::Migrate;
+    (idle.input.streams, idle.input.joint_every) = (2, Some(10));
+    let said = [
+        "input.joint_every: found 10 with 2 stream(s) in 2 silo(s), expected two streams in one silo, which are \
+         measured together; raise input.streams, or set joint_every: None",
+        "deadlines.rescue: found UnionFind, expected a faster decoder than that of all shots; choose another rescue \
+         decoder, or rescue: None",
+        "placement.streams: found Nobody, expected streams that may move, because overflow.strategy is Migrate; use \
+         All, or choose another strategy",
+    ];
+    assert_eq!(named(&idle), said);
+    (idle.decoder, idle.input.streams, idle.placement.streams) = (Decoder::Matching, 3, TakesPart::All);
+    assert_eq!(named(&idle), [""; 0]);
 }
 
 #[test]
