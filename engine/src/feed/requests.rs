@@ -156,7 +156,7 @@ impl MoveRequests {
     }
 
     /// Counts a finished request for `stream`. Called by its feed only.
-    pub(super) fn end(&self, stream: u32) {
+    pub(crate) fn end(&self, stream: u32) {
         self.ended.set(stream, self.ended.get(stream) + 1);
     }
 
@@ -168,7 +168,7 @@ impl MoveRequests {
     }
 
     /// The next request to the feed of `silo`, which has taken `taken` so far.
-    pub(super) fn take(&self, silo: usize, taken: u64) -> Option<MoveRequest> {
+    pub(crate) fn take(&self, silo: usize, taken: u64) -> Option<MoveRequest> {
         let slots = &self.feeds[silo];
         if slots.requested.load(Ordering::Relaxed) == taken {
             return None;

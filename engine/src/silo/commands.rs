@@ -17,8 +17,8 @@ pub enum SiloCommand {
     Drain,
     /// Ends its path, by an injected death of its roles.
     Kill,
-    /// Rebuilds a dead silo, or reopens a draining or drained one; the streams of its feed move
-    /// back.
+    /// Rebuilds a dead silo, or reopens a draining or drained one; the streams of its feed that left
+    /// it move back, unless someone has moved them since.
     Rejoin,
 }
 

@@ -156,10 +156,13 @@ fn settle_board(board: &Board, silo: usize, taken: u64) {
         [&block.task, &block.deque_depth, &block.in_lane].into_iter().for_each(|word| board::set(word, 0));
     }
     // Jobs of the dead path: their shots were answered elsewhere. The new path has buffers of its
-    // own.
-    let passed = board::get(&dispatch.ready_pushed) + board::get(&board.poll(silo).ready_pushed);
+    // own. A dispatcher that died within a frame has not counted the last jobs that it passed on.
+    let counted = board::get(&dispatch.ready_pushed) + board::get(&board.poll(silo).ready_pushed);
+    let given = board::get(&graph.refused) + board::get(&graph.answered);
+    let passed = counted.max(given);
+    board::add(&dispatch.ready_pushed, passed - counted);
     board::set(&graph.jobs, passed);
-    board::set(&graph.claims_lost, passed - board::get(&graph.refused) - board::get(&graph.answered));
+    board::set(&graph.claims_lost, passed - given);
     board::set(&dispatch.jobs_taken, passed + board::get(&board.poll(silo).jobs_returned));
     let now_none =
         [&graph.window_used, &graph.parked, &graph.oldest, &graph.waiting, &graph.arriving, &graph.held_stream];
@@ -168,4 +171,29 @@ fn settle_board(board: &Board, silo: usize, taken: u64) {
     board::set(&poll.ready_depth, 0);
     poll.worker_words.iter().for_each(|word| board::set(word, 0));
     board::set(&poll.idle_mask, u64::MAX >> (64 - board.shape().workers.clamp(1, 64)));
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::settle_board;
+    use crate::board::{self, Board, Place, Shape};
+
+    #[test]
+    fn jobs_that_a_dispatcher_passed_on_in_its_last_frame_count_as_passed_on_when_they_are_answered() {
+        let shape = Shape { threads: 1, silos: 1, slots: 16, workers: 1, decoders: 1, streams: 1 };
+        let board = Board::create(shape, Place::Private).unwrap();
+        let (dispatch, poll, graph) = (board.dispatch(0), board.poll(0), board.graph(0));
+        for (answered, lost) in [(8, 2), (10, 0), (12, 0)] {
+            [(&dispatch.ready_pushed, 4), (&poll.ready_pushed, 6), (&poll.jobs_returned, 1), (&graph.refused, 0)]
+                .iter()
+                .for_each(|(word, count)| board::set(word, *count));
+            board::set(&graph.answered, answered);
+            settle_board(&board, 0, 0);
+            let passed = board::get(&dispatch.ready_pushed) + board::get(&poll.ready_pushed);
+            assert_eq!((passed, board::get(&graph.jobs)), (answered + lost, passed), "{answered} answered");
+            assert_eq!(board::get(&graph.claims_lost), lost);
+            assert_eq!(board::get(&dispatch.jobs_taken), passed + 1);
+        }
+    }
 }

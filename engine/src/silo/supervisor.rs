@@ -86,9 +86,11 @@ struct SiloRecord {
     end: Option<DispatchEnd>,
     /// Number of paths built.
     epoch: u64,
-    /// Streams that are asked to return, until then. One that has been back is not asked again: who
-    /// moves it afterwards means it.
-    returning: (Ticks, Vec<u32>),
+    /// Streams of its feed that left as it drained or died, each with the silo where it was at the last check.
+    /// One that has been back, or that someone has moved since, is not among them.
+    away: Vec<(u32, usize)>,
+    /// Until when they are asked to return.
+    return_until: Ticks,
     /// Progress of its feed's failover at the last check, as on the board.
     failover: u64,
 }
@@ -97,7 +99,7 @@ struct SiloRecord {
 enum Step {
     Fencing,
     StoppingFeed,
-    EmptyingSlots,
+    EmptyingSlots { written: u64 },
     TakingOverPages { left: usize },
     NotifyingFeeds { left: usize },
     TakingOverStreams { left: usize, streams: usize },
@@ -112,7 +114,7 @@ impl Step {
         match self {
             Step::Fencing => "the death of every role of its path",
             Step::StoppingFeed => "its feed to stop writing to the slots",
-            Step::EmptyingSlots => "its last answers to be harvested",
+            Step::EmptyingSlots { .. } => "its last answers to be harvested",
             Step::TakingOverPages { .. } => "every arbiter to settle its pages",
             Step::NotifyingFeeds { .. } => "every feed to acknowledge its death",
             Step::TakingOverStreams { .. } => "its successor to take over its streams",
@@ -160,7 +162,8 @@ impl SiloSupervisor {
             successor: None,
             end: None,
             epoch: 1,
-            returning: (Ticks(0), Vec::new()),
+            away: Vec::new(),
+            return_until: Ticks(0),
             failover: 0,
         };
         let records: Vec<SiloRecord> = (0..parts.notifiers.len()).map(record).collect();
@@ -303,6 +306,7 @@ impl SiloSupervisor {
             return;
         };
         hot.stop(silo);
+        self.note_leaving(silo);
         self.enter(silo, SiloState::Dying, why, now);
         self.records[silo].successor = Some(successor);
         let block = self.board().lifecycle(silo);
@@ -340,12 +344,12 @@ impl SiloSupervisor {
                     let (closed, end) = close(&silos[silo].pipe, written, now);
                     board::add(&self.board().lifecycle(silo).errored, closed);
                     self.records[silo].end = Some(end);
-                    transition.step = Step::EmptyingSlots;
+                    transition.step = Step::EmptyingSlots { written };
                 }
             }
-            Step::EmptyingSlots => {
-                let table = &silos[silo].pipe.table;
-                if (0..table.geometry().slots).all(|slot| table.is_idle(slot)) {
+            Step::EmptyingSlots { written } => {
+                // Not by the slots: they are free before their answers are counted.
+                if board::get(&self.board().harvest(silo).position) == *written {
                     self.note_streams(silo, transition.began);
                     transition.step = Step::TakingOverPages { left: self.take_over_pages(silo, silos, hot) };
                 }
@@ -528,7 +532,6 @@ impl SiloSupervisor {
 
     fn enter(&mut self, silo: usize, state: SiloState, why: &str, now: Ticks) {
         self.records[silo].state = state;
-        self.records[silo].returning.1.clear();
         self.parts.commands.say(silo as u32, state);
         self.parts.common.moves.say_open(silo as u32, state == SiloState::Live);
         let block = self.board().lifecycle(silo);
@@ -559,3 +562,6 @@ impl SiloSupervisor {
         &self.parts.common.board
     }
 }
+
+#[cfg(test)]
+mod tests;

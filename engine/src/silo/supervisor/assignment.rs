@@ -1,5 +1,5 @@
 //! Assignment of streams to silos: streams of a draining silo leave, those of a restarted silo
-//! return, and jointly read pairs stay together.
+//! return, unless someone has moved them since, and jointly read pairs stay together.
 //!
 //! Part of the supervisor. Bounds: a stream that is not moving is asked to move at most every
 //! [`ASK_EVERY`], and after a restart for [`RETURN_FOR`].
@@ -9,7 +9,6 @@ use crate::arbiter::page::Authority;
 use crate::board;
 use crate::feed::requests::MoveRequest;
 use crate::pipe::home;
-use crate::profile::TakesPart;
 use crate::roles::SiloState;
 use crate::units::{Nanos, Ticks};
 
@@ -26,24 +25,31 @@ impl SiloSupervisor {
             .filter(move |stream| board::get(&board.stream_feed(*stream as usize).silo) == silo as u64)
     }
 
-    /// Asks the streams of the silo's feed to return, unless the placement director decides where
-    /// streams are.
-    pub(super) fn request_return(&mut self, silo: usize, now: Ticks) {
-        if self.parts.profile.placement.streams == TakesPart::Nobody {
-            let (all, silos) = (self.asked.len() as u32, self.records.len() as u32);
-            let streams = (0..all).filter(|stream| home(*stream, silos) == silo).collect();
-            let until = now.plus(self.parts.common.clock.rate().ticks(RETURN_FOR));
-            self.records[silo].returning = (until, streams);
-        }
+    /// Notes the streams of its own feed that leave `silo`, which drains or dies, unless the placement
+    /// director decides where they are.
+    pub(super) fn note_leaving(&mut self, silo: usize) {
+        let (silos, directed) = (self.records.len() as u32, &self.parts.profile.placement.streams);
+        let is_noted = |stream: &u32| home(*stream, silos) == silo && !directed.includes(*stream);
+        let leaving: Vec<u32> = self.streams_of(silo).filter(is_noted).collect();
+        let away = &mut self.records[silo].away;
+        away.retain(|(stream, _)| !leaving.contains(stream));
+        away.extend(leaving.into_iter().map(|stream| (stream, silo)));
     }
 
-    /// Asks the streams of a draining silo to leave. Without streams it is drained.
+    /// From now on asks the streams that left `silo` to return.
+    pub(super) fn request_return(&mut self, silo: usize, now: Ticks) {
+        self.records[silo].return_until = now.plus(self.parts.common.clock.rate().ticks(RETURN_FOR));
+    }
+
+    /// Asks the streams of a draining silo to leave. Without streams it is drained. A stream that was on its
+    /// way to it then is asked to leave, too.
     pub(super) fn drain_streams(&mut self, silo: usize, now: Ticks) {
-        if self.records[silo].state != SiloState::Draining {
+        let is_draining = self.records[silo].state == SiloState::Draining;
+        if !is_draining && self.records[silo].state != SiloState::Drained {
             return;
         }
         let streams: Vec<u32> = self.streams_of(silo).collect();
-        if streams.is_empty() {
+        if streams.is_empty() && is_draining {
             board::add(&self.board().lifecycle(silo).drains, 1);
             let why = self.board().lifecycle(silo).why.read();
             self.enter(silo, SiloState::Drained, &why, now);
@@ -52,9 +58,12 @@ impl SiloSupervisor {
         let others: Vec<usize> =
             (0..self.records.len()).filter(|other| self.records[*other].state == SiloState::Live).collect();
         if others.is_empty() {
-            self.enter(silo, SiloState::Live, "not drained: no other silo is live", now);
+            if is_draining {
+                self.enter(silo, SiloState::Live, "not drained: no other silo is live", now);
+            }
             return;
         }
+        self.note_leaving(silo);
         let (silos, pair) = (self.records.len() as u32, if self.parts.common.joints.is_some() { 2 } else { 1 });
         for stream in streams {
             // By the stream's index in its feed: an even spread, the same at each check, and the
@@ -76,14 +85,24 @@ impl SiloSupervisor {
         }
     }
 
+    /// Follows the streams that left `silo`, and asks them to return while it is time for that.
     pub(super) fn return_streams(&mut self, silo: usize, now: Ticks) {
-        let (until, mut streams) = std::mem::take(&mut self.records[silo].returning);
-        let board = &self.parts.common.board;
-        streams.retain(|stream| now < until && board::get(&board.stream_feed(*stream as usize).silo) != silo as u64);
-        for stream in &streams {
-            self.ask_move(*stream, silo, now);
+        let is_live = self.records[silo].state == SiloState::Live;
+        let mut away = std::mem::take(&mut self.records[silo].away);
+        away.retain_mut(|(stream, at)| {
+            let now_at = board::get(&self.board().stream_feed(*stream as usize).silo) as usize;
+            let before = std::mem::replace(at, now_at);
+            if now_at == silo {
+                // It has not left yet, or may still; one that has come back is not asked again.
+                return before == silo && (!is_live || self.parts.common.moves.is_under_way(*stream));
+            }
+            // Whoever moved it away from a silo that runs means it.
+            before == now_at || before == silo || self.state(before) != SiloState::Live
+        });
+        if is_live && now < self.records[silo].return_until {
+            away.iter().filter(|(_, at)| *at != silo).for_each(|(stream, _)| self.ask_move(*stream, silo, now));
         }
-        self.records[silo].returning = (until, streams);
+        self.records[silo].away = away;
     }
 
     /// Requests a move, unless the stream moves already or was asked less than [`ASK_EVERY`] ago. A
