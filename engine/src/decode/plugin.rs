@@ -76,6 +76,15 @@ pub enum PluginRefused {
         /// The system's words.
         found: String,
     },
+    /// Its file was written to after it was loaded.
+    #[error(
+        "the plugin {path:?} is not loaded again, because its file was written to after this process had loaded it; \
+         move a new build there as a file of its own (mv), or start the run again"
+    )]
+    Overwritten {
+        /// The path.
+        path: String,
+    },
     /// It is no plugin, or not a whole one.
     #[error("{path:?} is no decoder plugin: it has no {symbol}; the interface is that of deq-decoder-abi, version 1")]
     Symbol {
@@ -242,7 +251,8 @@ impl PluginModel {
         let rooted = library::checked(&path)?;
         let file = rooted.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let where_it_runs = if trusted { "in this process" } else { "in its own process" };
-        let recipe = Arc::new(Recipe { problem, path: rooted, config, trusted });
+        let library = trusted.then(|| library::load(&rooted)).transpose()?;
+        let recipe = Arc::new(Recipe { problem, path: rooted, config, library });
         let clock = Clock::machine();
         let supervisor = Supervisor::start(Arc::clone(&recipe), clock.clone())?;
         let limit = clock.rate().ticks(Nanos(u64::from(limit_us.unwrap_or(LIMIT_US)) * 1_000));
@@ -273,7 +283,7 @@ impl PluginModel {
 
     /// Whether the plugin runs in this process.
     pub(super) fn is_trusted(&self) -> bool {
-        self.recipe.trusted
+        self.recipe.library.is_some()
     }
 
     /// The name in reports.
@@ -289,7 +299,7 @@ impl PluginModel {
     /// Bytes of a matcher, without the plugin's own.
     pub(super) fn matcher_bytes(&self) -> usize {
         let problem = &self.recipe.problem;
-        8 * problem.detector_words() + if self.recipe.trusted { Handle::bytes_for(problem) } else { 0 }
+        8 * problem.detector_words() + if self.is_trusted() { Handle::bytes_for(problem) } else { 0 }
     }
 }
 
@@ -361,7 +371,8 @@ impl Matcher for PluginMatcher {
     }
 
     fn bytes(&self) -> usize {
-        8 * self.rest.capacity() + if self.recipe.trusted { Handle::bytes_for(&self.recipe.problem) } else { 0 }
+        8 * self.rest.capacity()
+            + if self.recipe.library.is_some() { Handle::bytes_for(&self.recipe.problem) } else { 0 }
     }
 
     fn name(&self) -> &'static str {
@@ -409,7 +420,7 @@ mod tests {
         });
         let clock = Clock::machine();
         let limit = clock.rate().ticks(Nanos(300_000_000_000));
-        let recipe = Arc::new(Recipe { problem: problem(), path: "".into(), config: String::new(), trusted: false });
+        let recipe = Arc::new(Recipe { problem: problem(), path: "".into(), config: String::new(), library: None });
         let (absent, _alive, rest) = (PluginFault::Gone, Arc::new(()), vec![0]);
         let mut matcher = PluginMatcher { recipe, seat: None, absent, seats, returns, _alive, clock, limit, rest };
         let mut observables = [0];

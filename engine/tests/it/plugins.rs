@@ -9,6 +9,9 @@ use pinwheel_engine::decode::plugin::{host, set_host};
 use pinwheel_engine::decode::{Matcher, MatcherModel};
 use pinwheel_engine::engine::{Command, Engine, Input};
 use pinwheel_engine::profile::{Decoder, Decoders, Predecoder, Profile, Rate, Window};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
@@ -207,6 +210,51 @@ fn a_plugin_that_cannot_be_used_is_refused_in_a_sentence() {
     }
     let said = model_of(plugin(&good, "crash early", false), &twelve()).err().expect("it is refused");
     assert!(said.contains("ended before it was ready"), "{said}");
+}
+
+#[test]
+fn a_new_build_of_a_trusted_plugin_is_loaded_beside_the_old_one() {
+    let home = beside_another();
+    let Some(library) = compiled(&home, "tests/plugins/misbehaving.c", &[]) else { return };
+    let new = compiled(&home, "plugins/single_mechanisms.c", &["-O2"]).unwrap();
+    let model = |config| model_of(plugin(&library, config, true), &twelve());
+    let old = model("fail").unwrap();
+    std::fs::rename(&new, &library).unwrap();
+    let said = model("fail").err().expect("the new build takes no configuration");
+    assert!(said.contains("it takes no configuration"), "{said}");
+    let new = model("").unwrap();
+    let answers = |model: &MatcherModel| model.matcher().decode(&[1], &mut [0]).is_ok();
+    assert_eq!((answers(&old), answers(&new)), (false, true));
+    std::fs::File::options().append(true).open(&library).unwrap().write_all(b"\0").unwrap();
+    let said = model("").err().expect("it is not known which of its code is loaded");
+    assert!(said.contains("its file was written to after"), "{said}");
+}
+
+/// An engine that ends while the process of a plugin runs, and another one that the plugin has started.
+#[test]
+#[ignore = "it is an engine that ends"]
+fn an_engine_that_ends() {
+    if let Ok(library) = std::env::var("PLUGIN_LIBRARY") {
+        with_host();
+        let _model = model_of(plugin(Path::new(&library), "child", false), &twelve()).unwrap();
+        process::exit(0);
+    }
+}
+
+#[test]
+fn what_a_plugin_has_started_ends_with_the_engine() {
+    let home = beside_another();
+    let Some(library) = compiled(&home, "tests/plugins/misbehaving.c", &[]) else { return };
+    let fifo = home.file("fifo");
+    rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let reader = rustix::fs::open(&fifo, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).unwrap();
+    let mut engine = process::Command::new(std::env::current_exe().unwrap());
+    engine.args(["plugins::an_engine_that_ends", "--exact", "--ignored", "--nocapture"]);
+    let status = engine.env("PLUGIN_LIBRARY", &library).env("PLUGIN_FIFO", &fifo).status().unwrap();
+    assert!(status.success(), "{status}");
+    let limit = Timespec { tv_sec: 60, tv_nsec: 0 };
+    let has_ended = poll(&mut [PollFd::new(&reader, PollFlags::IN)], Some(&limit));
+    assert_eq!(has_ended, Ok(1), "a process still has the FIFO open");
 }
 
 /// The plugin does `what` to each shot with detector 0: those are answered with `status`. If it is for good,

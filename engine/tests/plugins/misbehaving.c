@@ -1,10 +1,11 @@
 /*
  * A decoder plugin for tests. Mechanism i fires detector i alone, so a sound answer names the detectors that
- * fired. Where detector 0 fired it does what its configuration says.
+ * fired. Where detector 0 fired it does what its configuration says. Configuration "child" starts a process.
  *
  * VERSION: its interface version. WITHOUT_DESTROY: it lacks a symbol.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,6 +46,13 @@ int32_t deq_decoder_create(uint64_t vertex_num, uint64_t edge_num, const double 
     if (edge_num != vertex_num || edge_vertices_len != edge_num) return -2;
     if (config_json && !strcmp(config_json, "refuse")) return -1;
     if (config_json && !strcmp(config_json, "crash early")) raise(SIGKILL);
+    if (config_json && !strcmp(config_json, "child")) {
+        /* A process that has this FIFO open for as long as it runs. */
+        int fifo = open(getenv("PLUGIN_FIFO"), O_WRONLY);
+        if (fifo < 0) return -1;
+        if (!fork()) for (;;) pause();
+        close(fifo);
+    }
     decoder *d = calloc(1, sizeof *d);
     if (config_json) strncpy(d->does, config_json, sizeof d->does - 1);
     d->mechanisms = edge_num;

@@ -2,7 +2,8 @@
 //!
 //! Owns every call into a plugin. Loads and creates on a cold thread; [`Handle::decode`] runs on a decode
 //! worker, or in a process of its own, and allocates nothing itself. A library stays loaded to the end of
-//! the process: its code must be there for as long as a thread may hold values that it made.
+//! the process: its code must be there for as long as a thread may hold values that it made. Another build at
+//! its path is loaded beside it.
 //!
 //! # Why not the loader of `deq-decoder-abi`
 //! It takes the length that a plugin reports for true and makes a slice of it. Here a plugin that reports
@@ -18,8 +19,14 @@ use deq_decoder_abi::interface::{
 };
 use std::error::Error;
 use std::ffi::{CStr, CString, c_void};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::ptr::{null, null_mut};
+use std::sync::PoisonError;
+
+/// The libraries that this process has loaded, each with its file as it was then.
+#[expect(clippy::disallowed_types, reason = "cold: libraries are loaded by cold threads")]
+static LOADED: std::sync::Mutex<Vec<(Build, &'static libloading::Library)>> = std::sync::Mutex::new(Vec::new());
 
 /// Words behind a plugin's room for its answer; they show if it wrote past the room.
 const GUARD_WORDS: usize = 8;
@@ -48,18 +55,57 @@ pub(super) fn checked(path: &str) -> Result<PathBuf, PluginRefused> {
     Ok(rooted)
 }
 
-/// Loads a plugin.
-pub(super) fn load(path: &Path) -> Result<Library, PluginRefused> {
-    let shown = path.display().to_string();
+/// A library's file. While it is loaded, no other file gets its number.
+#[derive(Clone, Copy, PartialEq)]
+struct Build {
+    device: u64,
+    number: u64,
+    bytes: u64,
+    modified: (i64, i64),
+}
+
+impl Build {
+    fn is_same_file(&self, other: &Build) -> bool {
+        (self.device, self.number) == (other.device, other.number)
+    }
+}
+
+/// The library in the file that is at `path` now; loads it if it is not loaded yet.
+fn library(path: &Path) -> Result<&'static libloading::Library, PluginRefused> {
+    let shown = || path.display().to_string();
+    let unusable = |error: std::io::Error| PluginRefused::File { path: shown(), found: error.to_string() };
+    let file = path.metadata().map_err(unusable)?;
+    let modified = (file.mtime(), file.mtime_nsec());
+    let build = Build { device: file.dev(), number: file.ino(), bytes: file.size(), modified };
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((before, library)) = loaded.iter().find(|(before, _)| before.is_same_file(&build)) {
+        // The pages that were not read yet are the new build's, the others the old one's.
+        return if *before == build { Ok(library) } else { Err(PluginRefused::Overwritten { path: shown() }) };
+    }
     let not_a_library = |error: libloading::Error| {
         let found = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-        PluginRefused::Load { path: shown.clone(), found }
+        PluginRefused::Load { path: shown(), found }
     };
     // SAFETY: runs the library's initialisers. The operator has named this file, and only the operator and
     // root may write it.
-    let library = unsafe { libloading::Library::new(path) }.map_err(not_a_library)?;
+    let library = unsafe { libloading::Library::new(spelled(path, loaded.len())) }.map_err(not_a_library)?;
     // Stays loaded.
     let library: &'static libloading::Library = Box::leak(Box::new(library));
+    loaded.push((build, library));
+    Ok(library)
+}
+
+/// The same path in a spelling of its own for each library: for a name that it knows the system returns the
+/// library that it loaded by that name, even if another file has taken the place of that library's.
+fn spelled(path: &Path, loaded: usize) -> PathBuf {
+    let (Some(folder), Some(file)) = (path.parent(), path.file_name()) else { return path.to_owned() };
+    folder.join("./".repeat(loaded)).join(file)
+}
+
+/// Loads a plugin.
+pub(super) fn load(path: &Path) -> Result<Library, PluginRefused> {
+    let library = library(path)?;
+    let shown = path.display().to_string();
     let missing = |symbol: &[u8]| PluginRefused::Symbol {
         path: shown.clone(),
         symbol: String::from_utf8_lossy(&symbol[..symbol.len() - 1]).into_owned(),

@@ -1,19 +1,26 @@
 //! The process of a plugin that is not trusted.
 //!
 //! Runs in a process of its own, on its main thread: gets its lane as standard input, loads the plugin,
-//! says that it is ready or why not, and decodes one shot after the other. Ends when its engine ends. Owns
-//! nothing of the engine. Bounds: one shot at a time.
+//! says that it is ready or why not, and decodes one shot after the other. Owns nothing of the engine.
+//! Bounds: one shot at a time.
+//!
+//! A second thread waits for the end of the engine, and then ends this process and those that the plugin has
+//! started. The signal that the kernel sends at a parent's death would end this process alone.
 
 use super::lane::{self, STATUS_TEXT, TEXT_WORDS, added, words_of};
 use super::library::{self, Handle};
 use super::problem::Problem;
 use super::{PluginFault, PluginRefused};
 use pinwheel_edge::slot::outside::EngineEnd;
-use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, getppid, kill_process, kill_process_group, pidfd_open};
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
+use std::thread::Builder;
 use std::time::Duration;
 
 /// The subcommand of `pinwheel` that is such a process.
@@ -51,13 +58,17 @@ pub(super) fn command() -> Command {
 ///
 /// In a sentence, if standard input is no lane: a person has started it.
 pub fn host(engine: i32) -> Result<(), String> {
-    // Before the check, so that an engine that ends between the two is noticed by one of them.
-    let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    if getppid().map(|parent| parent.as_raw_nonzero().get()) != Some(engine) {
-        return Err(format!("process {engine} did not start this one; an engine starts it for a decoder plugin"));
+    let stranger = || format!("process {engine} did not start this one; an engine starts it for a decoder plugin");
+    let parent = Pid::from_raw(engine).ok_or_else(stranger)?;
+    // Before the check: then it is the end of this parent that is waited for.
+    let watched = pidfd_open(parent, PidfdFlags::empty());
+    if getppid() != Some(parent) {
+        return Err(stranger());
     }
+    let watched = watched.map_err(|error| format!("the end of the engine cannot be waited for: {error}"))?;
     let lane = lane::open(std::io::stdin());
     let lane = lane.ok_or("standard input has no shots of an engine; an engine starts this for a decoder plugin")?;
+    end_with(watched)?;
     let (problem, path, config) = lane.task();
     let mut end = EngineEnd::new(1);
     let mut syndrome = vec![0; problem.detector_words()];
@@ -96,6 +107,19 @@ pub fn host(engine: i32) -> Result<(), String> {
             return Ok(());
         }
     }
+}
+
+/// Starts the thread that ends this process and its group with the process `engine`.
+fn end_with(engine: OwnedFd) -> Result<(), String> {
+    let body = move || {
+        let _ = retry_on_intr(|| poll(&mut [PollFd::new(&engine, PollFlags::IN)], None));
+        let _ = kill_process_group(getpid(), Signal::KILL);
+        // It may have left its group.
+        let _ = kill_process(getpid(), Signal::KILL);
+    };
+    #[expect(clippy::disallowed_methods, reason = "a process of its own, without hot threads")]
+    let spawned = Builder::new().spawn(body);
+    spawned.map(drop).map_err(|error| format!("the end of the engine cannot be waited for: {error}"))
 }
 
 fn ready(problem: &Problem, path: &str, config: &str) -> Result<Handle, PluginRefused> {

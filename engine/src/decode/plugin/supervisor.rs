@@ -1,17 +1,18 @@
 //! The supervisor of a plugin: a cold thread that makes its seats, ends them, and makes others in their stead.
 //!
-//! Owns the processes of plugins that are not trusted. Loads, creates, starts, waits and ends; decode workers
-//! only take a seat out of a mailbox and put one in. Ends with the plugin's model and the last matcher.
-//! Bounds: one seat for each matcher, one attempt every [`RETRY`], [`READY_LIMIT`] for a process to get
-//! ready.
+//! Owns the processes of plugins that are not trusted, each with those that it started. Creates, starts, waits
+//! and ends; decode workers only take a seat out of a mailbox and put one in. Ends with the plugin's model and
+//! the last matcher. Bounds: one seat for each matcher, one attempt every [`RETRY`], [`READY_LIMIT`] for a
+//! process to get ready.
 
 use super::lane::Lane;
-use super::library::{self, Handle};
+use super::library::{Handle, Library};
 use super::problem::Problem;
 use super::{PluginRefused, process};
 use crate::clock::Clock;
 use crate::hot::mailbox::{MailboxReceiver, MailboxSender, mailbox};
 use crate::units::{Nanos, Ticks};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
@@ -28,13 +29,16 @@ const RETRY: Nanos = Nanos(200_000_000);
 const LOOK: Duration = Duration::from_millis(1);
 /// A seat under way in each direction, and one that crosses it.
 const SEATS: usize = 2;
+/// Most looks at a process's threads to confine them all.
+const CONFINE_PASSES: u32 = 8;
 
 /// What a seat is made from.
 pub(super) struct Recipe {
     pub(super) problem: Problem,
     pub(super) path: PathBuf,
     pub(super) config: String,
-    pub(super) trusted: bool,
+    /// Loaded in this process, if the plugin is trusted: all its seats run the same build.
+    pub(super) library: Option<Library>,
 }
 
 /// What a matcher decodes by.
@@ -110,17 +114,51 @@ struct Process {
 }
 
 impl Process {
-    fn has_ended(&mut self) -> bool {
-        // An error: it is no child of ours any more.
-        !matches!(self.child.try_wait(), Ok(None))
+    /// How it has ended, if it has; it keeps its number until it is waited for. An error afterwards.
+    fn end(&self) -> rustix::io::Result<Option<WaitIdStatus>> {
+        let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(Pid::from_child(&self.child)), how)
+    }
+
+    fn has_ended(&self) -> bool {
+        !matches!(self.end(), Ok(None))
+    }
+
+    /// Ends it and what it has started, unless it was waited for: another group may have its number then.
+    fn end_group(&mut self) {
+        if self.end().is_ok() {
+            let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+        }
+        // It may have left its group.
+        let _ = self.child.kill();
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
         self.gone.store(true, Ordering::Relaxed);
-        let _ = self.child.kill();
+        self.end_group();
         let _ = self.child.wait();
+    }
+}
+
+/// Has all threads of a process run on these cores; threads that they start run there, too. Where that is
+/// refused, they run where the system lets them.
+fn confine(process: u32, cores: &[u32]) {
+    let mut confined = Vec::new();
+    // A thread that is not confined yet may start another one meanwhile.
+    for _ in 0..CONFINE_PASSES {
+        let before = confined.len();
+        for thread in std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten() {
+            let number = thread.file_name().to_str().and_then(|number| number.parse().ok());
+            if let Some(number) = number.filter(|number| !confined.contains(number)) {
+                let _ = crate::host::pin::confine_thread(number, cores);
+                confined.push(number);
+            }
+        }
+        if confined.len() == before {
+            return;
+        }
     }
 }
 
@@ -187,8 +225,7 @@ impl Bench {
     fn confine(&mut self, cores: Vec<u32>) {
         let spare = self.spare.iter().filter_map(|(_, process)| process.as_ref());
         for process in self.places.iter().filter_map(|place| place.process.as_ref()).chain(spare) {
-            // Without it they run where the system lets them.
-            let _ = crate::host::pin::confine_thread(process.child.id(), &cores);
+            confine(process.child.id(), &cores);
         }
         self.cores = cores;
     }
@@ -208,9 +245,7 @@ impl Bench {
     /// Makes a seat.
     fn make(&mut self) -> Result<Made, PluginRefused> {
         let recipe = Arc::clone(&self.recipe);
-        if recipe.trusted {
-            // The system loads a library once, however often this asks for it.
-            let library = library::load(&recipe.path)?;
+        if let Some(library) = recipe.library {
             return Ok((Seat::Here(Handle::new(library, &recipe.problem, &recipe.config)?), None));
         }
         self.made += 1;
@@ -220,12 +255,13 @@ impl Bench {
         let (mut lane, file) = Lane::new(&recipe.problem, &path, &recipe.config, self.made).map_err(no_lane)?;
         let mut command = process::command();
         command.stdin(Stdio::from(file)).stdout(Stdio::null()).stderr(Stdio::null());
-        // A group of its own: an interrupt from the terminal ends the engine first, which still has shots.
+        // A group of its own: an interrupt from the terminal ends the engine first, which still has shots. And
+        // what the plugin starts ends with it.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let child = command.spawn().map_err(|error| failed(format!("cannot be started: {error}")))?;
         let mut process = Process { child, gone: Arc::clone(lane.gone()), number: self.made };
         if !self.cores.is_empty() {
-            let _ = crate::host::pin::confine_thread(process.child.id(), &self.cores);
+            confine(process.child.id(), &self.cores);
         }
         let (began, limit) = (self.clock.ticks(), self.clock.rate().ticks(READY_LIMIT));
         loop {
@@ -237,6 +273,7 @@ impl Bench {
                     if let Some(Err(said)) = lane.readiness() {
                         return Err(PluginRefused::Said { said });
                     }
+                    process.end_group();
                     let status =
                         process.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
                     return Err(failed(format!("ended before it was ready ({status})")));
@@ -263,7 +300,7 @@ impl Place {
                 self.wants_at.get_or_insert(now);
             }
         }
-        if self.process.as_mut().is_some_and(Process::has_ended) {
+        if self.process.as_ref().is_some_and(Process::has_ended) {
             self.process = None;
             self.wants_at.get_or_insert(now);
         }
@@ -282,12 +319,16 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::print_stdout, reason = "harness")]
     use super::{
-        Arc, Lane, MailboxReceiver, MailboxSender, Ordering, Place, Problem, Process, SEATS, Seat, Ticks, mailbox,
+        Arc, Lane, MailboxReceiver, MailboxSender, Ordering, Place, Problem, Process, SEATS, Seat, Ticks, confine,
+        mailbox,
     };
     use crate::code::Model;
-    use std::process::Command;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use std::io::{BufRead, BufReader, Read};
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
     use std::time::Duration;
 
     /// The matcher's ends: what it has, and whether that can decode.
@@ -322,6 +363,61 @@ mod tests {
         (Seat::Apart(lane), Some(process))
     }
 
+    /// A process with the threads of a test.
+    #[test]
+    #[ignore = "it is a process of another test"]
+    fn a_process_with_threads() {
+        if std::env::var_os("PROCESS_WITH_THREADS").is_none() {
+            return;
+        }
+        let thread = std::thread::spawn(std::thread::park);
+        println!("ready");
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        thread.thread().unpark();
+    }
+
+    #[test]
+    fn all_threads_of_a_plugins_process_are_confined() {
+        let (_, module) = module_path!().split_once("::").unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args([&format!("{module}::a_process_with_threads"), "--exact", "--ignored", "--nocapture"]);
+        command.env("PROCESS_WITH_THREADS", "");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let process = Process { child, gone: Arc::default(), number: 1 };
+        assert!(lines.any(|line| line.unwrap().contains("ready")));
+        let number = process.child.id();
+        let core = crate::host::pin::allowed_cores().unwrap()[0];
+        confine(number, &[core]);
+        let threads = std::fs::read_dir(format!("/proc/{number}/task")).unwrap();
+        let threads: Vec<u32> =
+            threads.map(|thread| thread.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect();
+        assert!(threads.len() > 1);
+        for thread in threads {
+            assert_eq!(crate::host::pin::cores_of_thread(thread), Some(vec![core]));
+        }
+    }
+
+    #[test]
+    fn what_a_plugins_process_has_started_ends_with_it() {
+        for last in ["exec sleep 600", "exit"] {
+            let mut command = Command::new("sh");
+            command.args(["-c", &format!("sleep 600 & echo; {last}")]).stdout(Stdio::piped()).process_group(0);
+            let mut child = command.spawn().unwrap();
+            let mut output = child.stdout.take().unwrap();
+            let process = Process { child, gone: Arc::default(), number: 1 };
+            output.read_exact(&mut [0]).unwrap();
+            while last == "exit" && !process.has_ended() {
+                std::thread::yield_now();
+            }
+            drop(process);
+            // The output ends when nobody has it open any more.
+            let ready = poll(&mut [PollFd::new(&output, PollFlags::IN)], Some(&Timespec { tv_sec: 60, tv_nsec: 0 }));
+            assert_eq!(ready, Ok(1), "{last}");
+            assert_eq!(output.read(&mut [0]).unwrap(), 0, "{last}");
+        }
+    }
+
     #[test]
     fn a_matcher_whose_processes_ended_while_it_had_no_shots_gets_a_sound_seat() {
         let ((gives, seats), (returns, taken)) = (mailbox(SEATS), mailbox(SEATS));
@@ -333,7 +429,7 @@ mod tests {
                 let (seat, process) = made(number, "exit");
                 place.give(seat, process);
             }
-            while place.process.as_mut().is_some_and(|process| !process.has_ended()) {
+            while place.process.as_ref().is_some_and(|process| !process.has_ended()) {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
