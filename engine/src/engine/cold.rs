@@ -25,6 +25,8 @@ use std::time::Duration;
 
 /// Sleep of a cold thread without work.
 const NOTHING: Duration = Duration::from_micros(500);
+/// Pause between two looks at a thread that is to end.
+const JOIN_LOOK: Duration = Duration::from_millis(1);
 
 /// Requests the end of cold threads: the sink ends after it has emptied its rings, the reader at
 /// once. Relaxed: the word is independent of other memory.
@@ -48,6 +50,17 @@ impl Stop {
 #[expect(clippy::disallowed_methods, reason = "cold threads wait by sleeping")]
 pub(super) fn sleep(span: Duration) {
     std::thread::sleep(span);
+}
+
+/// Waits for a thread to end, at most for `limit`; one that hangs is left behind.
+pub(super) fn join(thread: JoinHandle<()>, limit: Duration) {
+    for _ in 0..limit.as_millis() {
+        if thread.is_finished() {
+            let _ = thread.join();
+            return;
+        }
+        sleep(JOIN_LOOK);
+    }
 }
 
 /// Starts the engine's cold threads, on the cores planned for them.
@@ -227,4 +240,22 @@ pub(super) fn spawn_reader(threads: &ColdThreads, reader: Reader, stop: Stop) ->
         let _ = sender.send(reader.run(&stop));
     })?;
     Ok(receiver)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::disallowed_methods, reason = "harness")]
+    use super::join;
+    use std::sync::mpsc::channel;
+    use std::thread::spawn;
+    use std::time::Duration;
+
+    #[test]
+    fn a_thread_that_hangs_is_left_behind() {
+        let (held, hangs) = channel::<()>();
+        join(spawn(move || hangs.recv().unwrap_or_default()), Duration::from_millis(5));
+        // Until here it could not end.
+        drop(held);
+        join(spawn(|| ()), Duration::from_secs(600));
+    }
 }

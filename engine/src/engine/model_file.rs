@@ -6,6 +6,7 @@
 use crate::code::{Model, NameError, bundled_named};
 use crate::decode::changes::NamedModel;
 use crate::files;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,8 +26,10 @@ pub(super) fn read(name: &str) -> Result<NamedModel, String> {
             Err(error) => return Err(error.to_string()),
         }
     }
-    let text = files::read_named(path, DEM_BYTES_MAX)
-        .map_err(|error| format!("model {name} cannot be read ({error}); check the path and its permissions"))?;
+    // A FIFO is refused: whoever waits for its writer serves no other command meanwhile.
+    let read = || -> io::Result<Vec<u8>> { Ok(files::read_up_to(files::open_unnamed(path)?, DEM_BYTES_MAX)?) };
+    let text =
+        read().map_err(|error| format!("model {name} cannot be read ({error}); check the path and its permissions"))?;
     let model = Model::parse(&text).map_err(|error| format!("model {name}, {error}"))?;
     Ok(NamedModel { name: name.to_owned(), model: Arc::new(model) })
 }

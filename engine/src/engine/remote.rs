@@ -3,7 +3,7 @@
 //! Owns the socket's file, its clients, and the socket's words in the control block. Runs on a cold
 //! thread of its own, so that a client that hangs delays no other thread. It executes each command
 //! itself, then reads the board until the hot threads have acknowledged. Bounds: [`CLIENTS_MAX`]
-//! clients, one request of each at a time, [`super::wire::LINE_BYTES_MAX`] a line; see
+//! clients, one request of each at a time, [`LINE_BYTES_MAX`] a line; see
 //! [`super::reply`] for the time limits. Never blocks on a client, and drops one that reads nothing
 //! for [`client::SEND_LIMIT`].
 //!
@@ -18,7 +18,7 @@ use super::actor::Actor;
 use super::cold::{self, ColdThreads, Stop};
 use super::command::{Executor, may_operate};
 use super::reply::Accepted;
-use super::wire::Outcome;
+use super::wire::{LINE_BYTES_MAX, Outcome};
 use crate::board::{self, Board};
 use crate::clock::Clock;
 use crate::files::shared;
@@ -43,6 +43,8 @@ const IDLE_MS: i64 = 20;
 const BUSY_MS: i64 = 1;
 /// Pause between two checks while the engine starts.
 const STARTING: Duration = Duration::from_millis(1);
+/// Longest wait for the thread at the engine's end: a plugin or a disk may keep it in a command.
+const LEAVE_LIMIT: Duration = Duration::from_secs(10);
 /// Name of the file in a run's directory.
 pub(super) const FILE: &str = "control.sock";
 
@@ -52,9 +54,9 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Waits for the thread to end, after its stop was requested.
+    /// Waits for the thread to end, after its stop was requested; at most [`LEAVE_LIMIT`].
     pub(super) fn end(self) {
-        let _ = self.thread.join();
+        cold::join(self.thread, LEAVE_LIMIT);
     }
 }
 
@@ -237,6 +239,16 @@ impl Remote {
             Incoming::Invalid(said) => {
                 self.answer(client, Outcome::Refused(said));
                 return Ok(Waiting::Line);
+            }
+            Incoming::TooLong => {
+                let said = format!(
+                    "found a request of more than {LINE_BYTES_MAX} bytes, expected one JSON object a line, of at most \
+                     as many; send less text in one request"
+                );
+                self.answer(client, Outcome::Refused(said));
+                // Sent without waiting: the rest is dropped.
+                let _ = client.flush(now, self.clock.rate());
+                return Err(client::Closed::ByEngine);
             }
             Incoming::Request(request) => request,
         };

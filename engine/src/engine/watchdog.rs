@@ -40,7 +40,6 @@ use std::time::Duration;
 const LEAVE_LIMIT: Duration = Duration::from_secs(10);
 /// Its own priority, if the system permits it.
 const WATCHDOG_NICE: i32 = -10;
-const LEAVE_LOOK: Duration = Duration::from_millis(1);
 
 /// The running watchdog.
 pub(super) struct Running {
@@ -57,13 +56,7 @@ impl Running {
     /// Requests its final check and end, and waits at most [`LEAVE_LIMIT`].
     pub(super) fn end(self) {
         self.dismiss();
-        for _ in 0..LEAVE_LIMIT.as_millis() {
-            if self.thread.is_finished() {
-                let _ = self.thread.join();
-                return;
-            }
-            cold::sleep(LEAVE_LOOK);
-        }
+        cold::join(self.thread, LEAVE_LIMIT);
     }
 }
 

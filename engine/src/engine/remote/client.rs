@@ -33,6 +33,8 @@ pub(super) enum Incoming {
     Request(Request),
     /// An invalid request, with the reason in one sentence.
     Invalid(String),
+    /// A line that is longer than [`LINE_BYTES_MAX`]. Its end is not awaited.
+    TooLong,
 }
 
 pub(super) struct Client {
@@ -81,7 +83,7 @@ impl Client {
                 return Ok(line);
             }
             if self.taken.len() > LINE_BYTES_MAX {
-                return Err(Closed::ByEngine);
+                return Ok(Incoming::TooLong);
             }
             match read(&self.socket, &mut piece) {
                 Ok(0) => return Err(Closed::ByClient),
