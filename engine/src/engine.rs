@@ -464,6 +464,12 @@ impl Engine {
         self.executor.steering.lock().profile()
     }
 
+    /// Name and profile that are in force without a limited switch: those that return, if one is under way.
+    #[must_use]
+    pub fn lasting_profile(&self) -> (String, Arc<Profile>) {
+        self.executor.steering.lock().lasting()
+    }
+
     /// Reaction to a lost terminal, from the profile in force.
     #[must_use]
     pub fn on_hangup(&self) -> OnHangup {

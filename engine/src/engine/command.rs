@@ -338,10 +338,12 @@ impl Executor {
                 (Accepted::Alarms(number), format!("{} snoozed for {for_s} s", named(number)))
             }
             Command::Silo { silo, command } => {
+                steering.open()?;
                 self.silo_commands.ask(silo, command)?;
                 (Accepted::Silo { silo, command }, format!("{} of silo {silo} asked for", command.name()))
             }
             Command::Move { stream, to } => {
+                steering.open()?;
                 self.moves.ask(MoveRequest { stream, to, lease_ms: 0, by: Authority::Operator })?;
                 (Accepted::Move { stream, to }, format!("move of stream {stream} to silo {to} asked for"))
             }

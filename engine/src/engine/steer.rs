@@ -42,7 +42,7 @@ const RATE_HZ_MAX: f64 = 1e9;
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// The engine is already draining.
-    #[error("the engine is in {found}, and this needs WARMUP or LIVE; start it again with the profile you want")]
+    #[error("the engine is in {found}, and this needs WARMUP or LIVE; wait for its end, then start another run")]
     Phase {
         /// The phase of the engine.
         found: &'static str,
@@ -211,6 +211,18 @@ impl Steering {
         &self.name
     }
 
+    /// Name and profile without a limited switch: those that return, or those in force.
+    pub(super) fn lasting(&self) -> (String, Arc<Profile>) {
+        match &self.revert {
+            None => (self.name.clone(), self.profile()),
+            // A profile switch leaves the second decoder as it is.
+            Some(Revert { name, profile, .. }) => {
+                let profile = Profile { shadow: self.profile.shadow.clone(), ..(**profile).clone() };
+                (name.clone(), Arc::new(profile))
+            }
+        }
+    }
+
     /// Directory searched for profiles by name.
     pub(super) fn profiles(&self) -> Option<PathBuf> {
         self.handles.profiles.clone()
@@ -249,9 +261,7 @@ impl Steering {
         let wanted = self.other_decoders(&next).map(|(wanted, _)| wanted);
         let now = with_live_fields(wanted.as_ref().unwrap_or(&before), &next);
         let known = before.validate();
-        // Where no stream may move, the board says that Migrate has no effect.
-        let is_new = |error: &RangeError| !known.contains(error) && error.field != "placement.streams";
-        if let Some(error) = now.validate().into_iter().find(is_new) {
+        if let Some(error) = now.validate().into_iter().find(|error| !known.contains(error)) {
             return Err(ApplyError::Unfit { name: name.to_owned(), error });
         }
         let decoder_epoch = match (wanted, change) {
@@ -334,8 +344,11 @@ impl Steering {
             };
             match self.switch(&revert.name, &profile, None, change) {
                 Ok(switched) => self.record(&Actor::timer(), &switched.words()),
-                // The engine drains: the profile in force stays to the end.
-                Err(_) => self.show(),
+                Err(refused) => {
+                    let text = format!("profile {} does not return: {refused}", revert.name);
+                    self.note_action(&Actor::timer(), &text);
+                    self.show();
+                }
             }
         }
     }
@@ -451,7 +464,7 @@ impl Steering {
     }
 
     /// Whether the engine still accepts commands.
-    fn open(&self) -> Result<(), ApplyError> {
+    pub(super) fn open(&self) -> Result<(), ApplyError> {
         let phase = Phase::from_code(board::get(&self.handles.board.header().phase));
         if phase >= Phase::Drain { Err(ApplyError::Phase { found: phase.name() }) } else { Ok(()) }
     }

@@ -1,11 +1,13 @@
 //! Acting on a running engine from another process: the socket, what it does, and what it refuses.
 
-use crate::rig::{Home, LIMIT, beside_another, config, end, profile, sampler, total, until};
+use crate::rig::{Home, LIMIT, beside_another, config, end, execute, profile, sampler, total, until};
 use pinwheel_engine::board::Phase;
-use pinwheel_engine::engine::wire::{Outcome, Request, read_reply};
-use pinwheel_engine::engine::{Actor, Command, Config, Done, EndedBy, Engine, Refused};
-use pinwheel_engine::profile::{Profile, Rate, SpinPolicy};
+use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::engine::wire::{LINE_BYTES_MAX, Outcome, Request, read_reply};
+use pinwheel_engine::engine::{Actor, Command, Config, Done, EndedBy, Engine, Refused, SiloCommand};
+use pinwheel_engine::profile::{Profile, Rate, Silos, SpinPolicy};
 use pinwheel_engine::record::EventSink;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -177,13 +179,33 @@ fn a_switch_that_the_fields_of_the_start_do_not_permit_is_refused_and_changes_no
 }
 
 #[test]
+fn a_limited_profile_that_cannot_return_says_why_in_the_log_of_actions() {
+    let _home = beside_another();
+    // No profile file may be without a summary.
+    let started = Profile { summary: String::new(), ..profile() };
+    let engine = Engine::start(Config { profile: started, ..config(&profile(), sampler(), None) }).unwrap();
+    for seconds in [600, 1] {
+        let limited = Command::profile("lent", &profile(), Some(Duration::from_secs(seconds))).unwrap();
+        execute(&engine, limited).unwrap();
+        assert!(seconds == 1 || engine.lasting_profile().0 == "test");
+    }
+    let said = |now: &Snapshot| now.control.last.as_ref().map_or_else(String::new, |action| action.what.clone());
+    let now = until(&engine, "the refusal", |now| said(now).starts_with("profile test does not return: "));
+    assert!(said(&now).contains("summary: found 0 characters"), "{}", said(&now));
+    assert!(now.engine.profile == "lent" && now.control.revert.is_none(), "{:?}", now.control.revert);
+    assert_eq!(engine.lasting_profile(), ("lent".to_owned(), engine.profile()));
+    engine.request_drain();
+    crate::rig::assert_nothing_lost(&end(engine));
+}
+
+#[test]
 fn a_held_feed_takes_nothing_until_it_is_let_go_and_a_rate_is_what_was_asked_for() {
     let home = beside_another();
     let engine = start(&home);
     let mut client = Client::of(&engine);
     let Done::Feed { held: true, submitted, .. } = client.acknowledged(|| Command::Pause) else { panic!("held") };
     assert!(engine.snapshot().control.held.is_some_and(|held| held.by.contains("a test")));
-    let frames = |snapshot: &pinwheel_engine::board::snapshot::Snapshot| snapshot.threads[0].frames;
+    let frames = |snapshot: &Snapshot| snapshot.threads[0].frames;
     let later = frames(&engine.snapshot()) + 2_000;
     let still = until(&engine, "frames", |snapshot| frames(snapshot) > later);
     assert_eq!(total(&still, |counters| counters.submitted), submitted, "nothing is taken while held");
@@ -228,6 +250,21 @@ fn one_place_refuses_the_command_of_another_user_and_records_an_own_one() {
 }
 
 #[test]
+fn an_engine_that_drains_takes_no_command_that_it_would_not_execute() {
+    let _home = beside_another();
+    let two = Profile { silos: Silos::Count(2), ..profile() };
+    let engine = Engine::start(config(&two, sampler(), None)).unwrap();
+    engine.request_drain();
+    until(&engine, "a drain", |now| now.engine.phase >= Phase::Drain);
+    let silo = |command| Command::Silo { silo: 1, command };
+    for command in [silo(SiloCommand::Kill), silo(SiloCommand::Drain), Command::Move { stream: 0, to: 1 }] {
+        let refused = execute(&engine, command.clone()).map(drop).map_err(|refused| refused.to_string());
+        assert!(refused.is_err_and(|said| said.contains("needs WARMUP or LIVE; wait for its end")), "{command}");
+    }
+    crate::rig::assert_nothing_lost(&end(engine));
+}
+
+#[test]
 fn a_drain_is_acknowledged_by_every_thread() {
     // A machine that keeps one of them waiting longer than the reply waits is asked again, with another engine.
     let is_acknowledged = || {
@@ -268,4 +305,32 @@ fn invalid_silent_or_surplus_clients_are_disconnected_and_the_engine_continues()
     client.done(Command::Stop);
     let outcome = end(engine);
     assert_eq!(outcome.unanswered, []);
+}
+
+#[test]
+fn a_model_that_is_a_fifo_is_refused_at_once_and_keeps_no_other_client_waiting() {
+    let home = beside_another();
+    let engine = start(&home);
+    let fifo = home.file("fifo.dem");
+    mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let mut client = Client::of(&engine);
+    let said = client.refused(Command::Model { file: Some(fifo.display().to_string()), stream: None });
+    assert!(said.contains("cannot be read (a FIFO)"), "{said}");
+    client.done(Command::Stop);
+    end(engine);
+}
+
+#[test]
+fn a_line_that_is_too_long_is_refused_in_a_sentence_and_its_client_disconnected() {
+    let home = beside_another();
+    let engine = start(&home);
+    let mut client = Client::of(&engine);
+    // The engine hangs up in the middle of it.
+    let _ = client.0.get_mut().write_all(&vec![b'x'; LINE_BYTES_MAX + (1 << 20)]);
+    let Outcome::Refused(said) = client.hear() else { panic!("not refused") };
+    assert!(said.contains("more than 3145728 bytes") && said.ends_with("send less text in one request"), "{said}");
+    assert!(!client.0.read_line(&mut String::new()).is_ok_and(|bytes| bytes > 0), "nothing else comes");
+    assert_eq!(engine.snapshot().control.dropped, 1);
+    Client::of(&engine).done(Command::Stop);
+    end(engine);
 }
