@@ -112,7 +112,7 @@ pub fn left_in(run: &Path) -> Result<LeftBoard, RunError> {
     let at = image.last_sign().map_err(TapeError::from)?;
     let pid = image.pid();
     let owner = fs::symlink_metadata(&path).map_or_else(|_| files::our_uid(), |metadata| files::owner(&metadata));
-    Ok(LeftBoard { file: BoardFile { path, pid, owner }, moment: Moment { at, image } })
+    Ok(LeftBoard { file: BoardFile { path, pid, owner }, moment: Moment::new(at, image) })
 }
 
 /// The board of an ended process in `directory` whose run has this name or directory.
@@ -125,6 +125,6 @@ pub fn left_by(directory: &Path, run: &str) -> Option<LeftBoard> {
         let is_named =
             dir.file_name().is_some_and(|name| name == run) || (wanted.is_some() && dir.canonicalize().ok() == wanted);
         let at = image.last_sign().ok()?;
-        (owner_state == OwnerState::Dead && is_named).then_some(LeftBoard { file, moment: Moment { at, image } })
+        (owner_state == OwnerState::Dead && is_named).then_some(LeftBoard { file, moment: Moment::new(at, image) })
     })
 }

@@ -118,7 +118,8 @@ pub fn of_runs(one: PathBuf, other: PathBuf) -> Result<Comparison, Refusal> {
             return Err(Refusal::unusable(about, "neither report.json nor a recording", "one of them", remedy));
         }
         let tape = tape.as_mut().filter(|_| report.is_none());
-        let live_ns = tape.zip(last.as_ref()).and_then(|(tape, last)| Some(last.at_ns - live_from_ns(tape)?));
+        let live_ns =
+            tape.zip(last.as_ref()).and_then(|(tape, last)| Some(last.at_ns.saturating_sub(live_from_ns(tape)?)));
         Ok(Side { dir, report, last, live_ns })
     };
     Ok(comparison(&[side(one)?, side(other)?]))

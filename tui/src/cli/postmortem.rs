@@ -81,7 +81,7 @@ fn find(directory: &Path, pid: Option<u32>) -> Result<LeftBoard, Refusal> {
         match Image::open(&file.path) {
             Ok((image, OwnerState::Dead)) => {
                 let at = image.last_sign().map_err(pinwheel_engine::record::tape::TapeError::from)?;
-                return Ok(LeftBoard { file, moment: Moment { at, image } });
+                return Ok(LeftBoard { file, moment: Moment::new(at, image) });
             }
             Ok((_, OwnerState::Alive)) => {
                 refused = Some(format!("process {} still running; see pinwheel dump {}", file.pid, file.pid))

@@ -45,7 +45,7 @@ pub fn write(tape: &mut Tape, out: &mut dyn Write) -> Result<(), HlogError> {
     for at in moments {
         let Some(moment) = tape.at(at)? else { continue };
         let Some(snapshot) = moment.snapshot().map_err(TapeError::Board)? else { continue };
-        let (now, all) = (tape.since_start(moment.at), histograms(&snapshot));
+        let (now, all) = (tape.since_start(moment.time()), histograms(&snapshot));
         if writer.is_none()
             && let Some(mut builder) = log.take()
         {

@@ -136,6 +136,7 @@ impl Recorder {
         self.write_until = self.write_until.min(now.plus(self.clock.rate().ticks(BEFORE)));
         self.onset = newest_onset(&self.board, &self.clock);
         self.snapshot_due = now;
+        self.store.end_index();
     }
 
     /// Keeps the fast samples of the five seconds before `now` and those of the five after it.

@@ -161,6 +161,11 @@ impl Store {
         self.write(frame);
     }
 
+    /// Ends the index. Its ticks would be out of order: the counter went back. Readers search the rest.
+    pub(super) fn end_index(&mut self) {
+        self.index = None;
+    }
+
     fn write(&mut self, bytes: &[u8]) {
         let Some(out) = &mut self.out else { return };
         match out.write_all(bytes) {

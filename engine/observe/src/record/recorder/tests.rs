@@ -183,6 +183,25 @@ fn a_counter_that_goes_back_leaves_a_recorder_that_records_on_and_forgets_what_i
     assert_eq!(bursts(&bench), before + 1, "an alarm with an earlier onset is a new one all the same");
 }
 
+/// Ticks of key snapshots alone do not show a jump that is shorter than a segment.
+#[test]
+fn a_recording_across_a_jump_back_is_searched_alike_with_and_without_its_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bench = Bench::new(Some(folder.path()));
+    bench.run(25_000);
+    bench.nanos.fetch_sub(3_000_000_000, Ordering::Relaxed);
+    bench.run(25_000);
+    let mut indexed = Tape::open(folder.path()).unwrap();
+    let mut searched = Tape::from_bytes(std::fs::read(folder.path().join(tape::FILE)).unwrap()).unwrap();
+    assert_eq!((indexed.keys(), indexed.span()), (searched.keys(), searched.span()));
+    let mut times = Vec::new();
+    indexed.play(Ticks(0), Ticks(u64::MAX), |moment| times.push(moment.time())).unwrap();
+    assert!(times.len() > 490 && times.is_sorted(), "{times:?}");
+    let frames = |tape: &mut Tape, at| tape.at(at).unwrap().unwrap().snapshot().unwrap().unwrap().threads[0].frames;
+    let frames: Vec<u64> = times.iter().map(|at| frames(&mut searched, *at)).collect();
+    assert!(frames.is_sorted() && *frames.last().unwrap() >= 49_900, "later is later");
+}
+
 #[test]
 fn a_disk_that_fills_up_is_said_once_and_memory_goes_on() {
     let (nanos, clock, board) = world();

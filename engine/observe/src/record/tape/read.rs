@@ -3,6 +3,12 @@
 //! Owns an open file or bytes, the positions of the key snapshots, and the last segment read. On
 //! any cold thread. Keeps at most one segment (from one key snapshot to the next) and its successor
 //! in memory. Damage is not an error: complete frames are read.
+//!
+//! # Why time is not the counter
+//! After a suspend, or on another host, the counter may be less than before: its ticks are not in
+//! order, and one tick may be two moments. A recording is searched by its own time, which goes on
+//! from the last snapshot before the jump: the counter, and all that it went back before. Times
+//! within a snapshot, and those of fast samples, are the counter's.
 
 use super::burst::{FastSet, Next, samples};
 use super::frame::{self, FILE_HEAD_BYTES, FileHead, Head, Kind, NoFrame};
@@ -62,6 +68,39 @@ pub enum TapeError {
 struct Key {
     at: Ticks,
     offset: u64,
+    /// By how much the counter went back before it, all jumps together.
+    back: Ticks,
+}
+
+impl Key {
+    fn time(self) -> Ticks {
+        self.at.plus(self.back)
+    }
+}
+
+/// The time of snapshots that are read one after the other.
+#[derive(Clone, Copy, Debug)]
+struct Timeline {
+    /// Time of the last one.
+    last: Ticks,
+    /// By how much the counter went back up to then.
+    back: Ticks,
+}
+
+impl Timeline {
+    fn at(key: Key) -> Timeline {
+        Timeline { last: key.time(), back: key.back }
+    }
+
+    /// The time of the next snapshot, which the counter gives as `at`: after a jump, a tick later than the last.
+    fn next(&mut self, at: Ticks) -> Ticks {
+        let time = at.plus(self.back);
+        if time < self.last {
+            self.back = self.back.plus(self.last.since(time)).plus(Ticks(1));
+        }
+        self.last = at.plus(self.back);
+        self.last
+    }
 }
 
 /// A recorded moment.
@@ -71,16 +110,33 @@ pub struct Moment {
     pub at: Ticks,
     /// The words.
     pub image: Image,
+    back: Ticks,
 }
 
 impl Moment {
+    /// The moment `at` of a board that is not part of a recording.
+    #[must_use]
+    pub fn new(at: Ticks, image: Image) -> Moment {
+        Moment { at, image, back: Ticks(0) }
+    }
+
+    /// When it was, by the recording's time.
+    #[must_use]
+    pub fn time(&self) -> Ticks {
+        self.at.plus(self.back)
+    }
+
     /// The snapshot that a reader of the board would have seen then.
     ///
     /// # Errors
     /// If there is not enough memory.
     pub fn snapshot(&self) -> Result<Option<Snapshot>, BoardError> {
         let board = self.image.board()?;
-        Ok(self.image.clock(self.at).map(|clock| board.snapshot(&clock)))
+        Ok(self.image.clock(self.at).map(|clock| {
+            let mut snapshot = board.snapshot(&clock);
+            snapshot.at_ns = clock.since_start(self.time()).0;
+            snapshot
+        }))
     }
 }
 
@@ -100,9 +156,9 @@ pub struct Tape {
     fast: FastSet,
     slots_from: usize,
     keys: Vec<Key>,
-    /// End of the complete frames found so far, and the tick of the last snapshot.
+    /// End of the complete frames found so far, and the time of their last snapshot.
     end: u64,
-    last: Ticks,
+    timeline: Timeline,
     /// The frames of the last segment read, with the number of its key snapshot and its end at that
     /// time.
     segment: Option<(usize, u64, Vec<StoredFrame>)>,
@@ -138,8 +194,8 @@ impl Tape {
         let board = Image::blank(head.shape).board()?;
         let (fast, slots_from) = (FastSet::of(&board), slots::range(&board).start);
         let end = FILE_HEAD_BYTES as u64;
-        let mut tape =
-            Tape { path, source, head, fast, slots_from, keys: Vec::new(), end, last: head.start, segment: None };
+        let timeline = Timeline { last: head.start, back: Ticks(0) };
+        let mut tape = Tape { path, source, head, fast, slots_from, keys: Vec::new(), end, timeline, segment: None };
         tape.load_index(index);
         tape.refresh()?;
         Ok(tape)
@@ -161,6 +217,7 @@ impl Tape {
         let Some(last) = self.keys.pop() else { return };
         if self.frame_at(last.offset).is_some_and(|head| (head.kind, head.at) == (Kind::Key, last.at)) {
             self.end = last.offset;
+            self.timeline.last = self.keys.last().map_or(self.timeline.last, |key| key.at);
         } else {
             self.keys.clear();
         }
@@ -214,11 +271,12 @@ impl Tape {
     }
 
     fn add_frame(&mut self, head: Head, offset: u64) {
-        if head.kind == Kind::Key {
-            self.keys.push(Key { at: head.at, offset });
+        if head.kind == Kind::Burst {
+            return;
         }
-        if head.kind != Kind::Burst {
-            self.last = self.last.max(head.at);
+        self.timeline.next(head.at);
+        if head.kind == Kind::Key {
+            self.keys.push(Key { at: head.at, offset, back: self.timeline.back });
         }
     }
 
@@ -245,22 +303,22 @@ impl Tape {
         self.head.start
     }
 
-    /// Nanoseconds since the engine's start.
+    /// Nanoseconds from the engine's start to this time.
     #[must_use]
     pub fn since_start(&self, at: Ticks) -> Nanos {
         self.head.rate.nanos(at.since(self.head.start))
     }
 
-    /// The tick at this time after the engine's start.
+    /// The time so long after the engine's start.
     #[must_use]
     pub fn tick_at(&self, since_start: Nanos) -> Ticks {
         self.head.start.plus(self.head.rate.ticks(since_start))
     }
 
-    /// The ticks of the first and the last snapshot; `None` without snapshots.
+    /// The times of the first and the last snapshot; `None` without snapshots.
     #[must_use]
     pub fn span(&self) -> Option<(Ticks, Ticks)> {
-        Some((self.keys.first()?.at, self.last))
+        Some((self.keys.first()?.time(), self.timeline.last))
     }
 
     /// Writes a recording of the last `span`, beginning with the key snapshot before it.
@@ -269,18 +327,18 @@ impl Tape {
     /// If the file can no longer be read.
     pub fn cut(&mut self, span: Nanos, out: &mut Vec<u8>) -> Result<(), TapeError> {
         out.extend(self.head.bytes());
-        let from = Ticks(self.last.0.saturating_sub(self.head.rate.ticks(span).0));
-        let first = self.keys.partition_point(|key| key.at <= from).saturating_sub(1);
+        let from = Ticks(self.timeline.last.0.saturating_sub(self.head.rate.ticks(span).0));
+        let first = self.keys.partition_point(|key| key.time() <= from).saturating_sub(1);
         for number in first..self.keys.len() {
             out.extend(self.segment_bytes(number)?);
         }
         Ok(())
     }
 
-    /// The ticks of the key snapshots.
+    /// The times of the key snapshots.
     #[must_use]
     pub fn keys(&self) -> Vec<Ticks> {
-        self.keys.iter().map(|key| key.at).collect()
+        self.keys.iter().map(|key| key.time()).collect()
     }
 
     /// Bytes of complete frames.
@@ -289,37 +347,38 @@ impl Tape {
         self.end
     }
 
-    /// The newest moment at or before `at`; the first one, if all are later; `None` if there is
+    /// The newest moment at or before the time `at`; the first one, if all are later; `None` if there is
     /// none.
     ///
     /// # Errors
     /// If the file can no longer be read.
     pub fn at(&mut self, at: Ticks) -> Result<Option<Moment>, TapeError> {
-        let after = self.keys.partition_point(|key| key.at <= at);
+        let after = self.keys.partition_point(|key| key.time() <= at);
         let Some(number) = after.checked_sub(1).or((!self.keys.is_empty()).then_some(0)) else { return Ok(None) };
-        let at = at.max(self.keys[number].at);
+        let key = self.keys[number];
+        let at = at.max(key.time());
         self.load(number)?;
-        let shape = self.head.shape;
-        let mut moment = Moment { at: self.keys[number].at, image: Image::blank(shape) };
+        let mut timeline = Timeline::at(key);
+        let mut moment = Moment { at: key.at, image: Image::blank(self.head.shape), back: key.back };
         let mut expected = None;
         let parts = self.segment.as_ref().map_or(&[][..], |(_, _, parts)| parts);
         for part in parts.iter().filter(|part| part.head.kind != Kind::Burst) {
             let follows = expected.is_none_or(|number| number == part.head.number);
-            if part.head.at > at || !follows {
+            if timeline.next(part.head.at) > at || !follows {
                 break;
             }
             // The checksum is right but the content is not: another program wrote it. Stop here.
             if delta::apply(&mut moment.image, self.slots_from, part.head.at, &part.payload).is_none() {
                 break;
             }
-            moment.at = part.head.at;
+            (moment.at, moment.back) = (part.head.at, timeline.back);
             expected = Some(part.head.number.wrapping_add(1));
         }
-        self.apply_fast_samples(number, at, &mut moment)?;
+        self.apply_fast_samples(number, at.since(moment.back), &mut moment)?;
         Ok(Some(moment))
     }
 
-    /// Applies fast samples. A burst may be stored behind the next key snapshot, because it is
+    /// Applies fast samples up to `until`, by the counter. A burst may be stored behind the next key snapshot, because it is
     /// written when it is full or an alarm comes.
     fn apply_fast_samples(&mut self, number: usize, until: Ticks, moment: &mut Moment) -> Result<(), TapeError> {
         let later = parts_of(&self.segment_bytes(number + 1)?, |kind| kind == Kind::Burst);
@@ -371,13 +430,15 @@ impl Tape {
     /// # Errors
     /// If the file can no longer be read.
     pub fn play(&mut self, from: Ticks, to: Ticks, mut visit: impl FnMut(&Moment)) -> Result<(), TapeError> {
-        let first = self.keys.partition_point(|key| key.at <= from).saturating_sub(1);
+        let first = self.keys.partition_point(|key| key.time() <= from).saturating_sub(1);
         for number in first..self.keys.len() {
-            if self.keys[number].at > to {
+            let key = self.keys[number];
+            if key.time() > to {
                 break;
             }
             let bytes = self.segment_bytes(number)?;
-            let mut moment = Moment { at: self.keys[number].at, image: Image::blank(self.head.shape) };
+            let mut timeline = Timeline::at(key);
+            let mut moment = Moment { at: key.at, image: Image::blank(self.head.shape), back: key.back };
             let mut expected = None;
             for part in parts_of(&bytes, |kind| kind != Kind::Burst) {
                 if expected.is_some_and(|number| number != part.head.number)
@@ -386,7 +447,9 @@ impl Tape {
                     break;
                 }
                 (moment.at, expected) = (part.head.at, Some(part.head.number.wrapping_add(1)));
-                if (from..=to).contains(&moment.at) {
+                let time = timeline.next(part.head.at);
+                moment.back = timeline.back;
+                if (from..=to).contains(&time) {
                     visit(&moment);
                 }
             }
@@ -409,7 +472,8 @@ impl Tape {
             else {
                 continue;
             };
-            let mut moment = Moment { at: head.at, image: Image::blank(self.head.shape) };
+            let back = self.keys[number].back;
+            let mut moment = Moment { at: head.at, image: Image::blank(self.head.shape), back };
             if delta::apply(&mut moment.image, self.slots_from, head.at, &payload).is_some() {
                 visit(&moment);
             }
@@ -417,13 +481,13 @@ impl Tape {
         Ok(())
     }
 
-    /// Calls `visit` with every fast sample from `from` to `to`, as a snapshot in which only the
-    /// fast words are set.
+    /// Calls `visit` with every fast sample from `from` to `to` by the counter, as a snapshot in which
+    /// only the fast words are set.
     ///
     /// # Errors
     /// If the file can no longer be read.
     pub fn play_fast(&mut self, from: Ticks, to: Ticks, mut visit: impl FnMut(&Moment)) -> Result<(), TapeError> {
-        let mut moment = Moment { at: from, image: Image::blank(self.head.shape) };
+        let mut moment = Moment::new(from, Image::blank(self.head.shape));
         for number in 0..self.keys.len() {
             let bytes = self.segment_bytes(number)?;
             for part in parts_of(&bytes, |kind| kind == Kind::Burst) {
@@ -476,5 +540,5 @@ pub(in crate::record) fn entry(at: Ticks, offset: u64) -> [u8; ENTRY_BYTES] {
 fn read_entry(entry: &[u8]) -> Option<Key> {
     let word = |at: usize| Some(u64::from_le_bytes(entry.get(at..at + 8)?.try_into().ok()?));
     let checksum = u32::from_le_bytes(entry.get(16..20)?.try_into().ok()?);
-    (crc32fast::hash(&entry[..16]) == checksum).then_some(Key { at: Ticks(word(0)?), offset: word(8)? })
+    (crc32fast::hash(&entry[..16]) == checksum).then_some(Key { at: Ticks(word(0)?), offset: word(8)?, back: Ticks(0) })
 }

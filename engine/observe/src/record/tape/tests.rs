@@ -49,15 +49,20 @@ fn a_picture_comes_back_as_the_board_was() {
     assert!(pictured(bytes[..FILE_HEAD_BYTES - 1].to_vec()).is_err());
 }
 
-/// A recording of `snapshots`, and after each what its reader is to have.
+/// A recording of `snapshots`, its index, and after each what its reader is to have.
 fn recording(snapshots: u32, key_every: u32) -> (Vec<u8>, Vec<u8>, Vec<(Ticks, Image)>) {
+    recording_at(snapshots, key_every, |number| 2_000 + number * 1_000)
+}
+
+/// The same, with snapshots at these ticks.
+fn recording_at(snapshots: u32, key_every: u32, ticks: impl Fn(u64) -> u64) -> (Vec<u8>, Vec<u8>, Vec<(Ticks, Image)>) {
     let board = board();
     let mut encoder = Encoder::new(&board);
     let mut bytes = FileHead::new(SHAPE, TickRate::NANOS, Ticks(1_000)).bytes();
     let (mut index, mut expected, mut packer) = (Vec::new(), Vec::new(), Packer::new());
     for number in 0..snapshots {
         live(&board, u64::from(number) + 1);
-        let at = Ticks(2_000 + u64::from(number) * 1_000);
+        let at = Ticks(ticks(u64::from(number)));
         let is_key = number.is_multiple_of(key_every);
         let detail = if number.is_multiple_of(2) { Detail::Full } else { Detail::Thin };
         let raw = if is_key { encoder.key(&board, at) } else { encoder.delta(&board, at, detail) };
@@ -89,6 +94,37 @@ fn every_moment_comes_back_word_for_word_and_as_the_same_snapshot() {
     let mut played = Vec::new();
     tape.play(Ticks(5_000), Ticks(15_000), |moment| played.push((moment.at, moment.image.clone()))).unwrap();
     assert_eq!(played, expected[3..14]);
+}
+
+#[test]
+fn a_recording_across_a_jump_back_of_the_counter_is_searched_by_its_own_time() {
+    // Below the ticks of the start, and in the middle of a segment.
+    let ticks = |number: u64| if number < 13 { 100_000 + number * 1_000 } else { 500 + (number - 13) * 1_000 };
+    let time = |number: u64| if number < 13 { ticks(number) } else { 112_001 + (number - 13) * 1_000 };
+    let (bytes, index, expected) = recording_at(30, 5, ticks);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(super::FILE), &bytes).unwrap();
+    std::fs::write(folder.path().join(super::INDEX), &index).unwrap();
+    for mut tape in [Tape::from_bytes(bytes).unwrap(), Tape::open(folder.path()).unwrap()] {
+        assert_eq!(tape.span(), Some((Ticks(time(0)), Ticks(time(29)))));
+        for number in 0..30 {
+            let moment = tape.at(Ticks(time(number))).unwrap().unwrap();
+            assert_eq!((moment.at, &moment.image), (expected[number as usize].0, &expected[number as usize].1));
+            assert_eq!(moment.snapshot().unwrap().unwrap().at_ns, time(number) - 1_000, "{number}");
+        }
+        let mut played = Vec::new();
+        tape.play(Ticks(time(10)), Ticks(time(20)), |moment| played.push((moment.at, moment.image.clone()))).unwrap();
+        assert_eq!(played, expected[10..=20]);
+        let mut cut = Vec::new();
+        tape.cut(Nanos(5_000), &mut cut).unwrap();
+        let mut cut = Tape::from_bytes(cut).unwrap();
+        let (first, last) = cut.span().unwrap();
+        assert!(
+            (5_000..10_000).contains(&last.since(first).0),
+            "the last five and their key snapshot: {first:?} {last:?}"
+        );
+        assert_eq!(cut.at(last).unwrap().unwrap().image, expected[29].1);
+    }
 }
 
 #[test]
