@@ -12,7 +12,7 @@ use super::say::Print;
 use super::shots::read_set;
 use super::trace::whole;
 use clap::Args as ClapArgs;
-use pinwheel_engine::code::fit::fitted;
+use pinwheel_engine::code::fit::{Fit, fitted};
 use pinwheel_engine::code::pairs::{PairCounts, Pairs};
 use pinwheel_engine::code::{Format, Layout, Model};
 use pinwheel_engine::engine::{DEM_BYTES_MAX, DETECTIONS, StreamDetections};
@@ -56,6 +56,8 @@ pub struct FitArgs {
 struct Fitted {
     shots: u64,
     mechanisms: usize,
+    /// Mechanisms that are too rare for these shots to tell how rare.
+    too_rare: usize,
     /// Mechanisms whose probability changed most, by the change of the shots' detections.
     changes: Vec<Change>,
     written: String,
@@ -76,13 +78,14 @@ pub fn fit(args: &FitArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
         None => of_run(args, user_paths)?,
     };
     let pairs = Pairs::new(&model);
-    let fitted =
+    let Fit { model: fitted, too_rare } =
         fitted(&model, &pairs, &counts).map_err(|error| Refusal::Content { about, said: error.to_string() })?;
     let out = Output::file(&args.output, "-o")?;
     whole(out, &args.output, |out| out.write_all(fitted.to_string().as_bytes()).map_err(|error| error.to_string()))?;
     let told = Fitted {
         shots: counts.shots,
         mechanisms: model.errors.len(),
+        too_rare,
         changes: changes(&model, &fitted),
         written: args.output.display().to_string(),
     };
@@ -173,8 +176,15 @@ fn changes(before: &Model, after: &Model) -> Vec<Change> {
 
 impl Fitted {
     fn text(&self) -> String {
-        let Fitted { shots, mechanisms, changes, written } = self;
-        let mut text = format!("fitted {mechanisms} mechanisms to {shots} shots; wrote {written}\nlargest changes:\n");
+        let Fitted { shots, mechanisms, too_rare, changes, written } = self;
+        let mut text = format!("fitted {mechanisms} mechanisms to {shots} shots; wrote {written}\n");
+        if *too_rare > 0 {
+            text += &format!(
+                "{too_rare} of them are too rare for {shots} shots to tell how rare: each has half an error in {shots} \
+                 shots, or the model's probability where that is less; more shots tell more\n"
+            );
+        }
+        text += "largest changes:\n";
         for Change { detectors, before, after } in changes {
             let names: Vec<String> = detectors.iter().map(|detector| format!("D{detector}")).collect();
             let ratio = after / before;
@@ -191,7 +201,9 @@ mod tests {
     use crate::cli::args::{Args, Command};
     use crate::cli::places::UserPaths;
     use clap::Parser;
-    use pinwheel_engine::code::{Format, Layout, Model, Sampler, ShotWriter};
+    use pinwheel_engine::code::{Format, Layout, Model, Sampler, ShotWriter, bundled_named};
+    use pinwheel_engine::decode::MatcherModel;
+    use pinwheel_engine::profile::{Decoder, Predecoder, Window};
     use std::fs;
     use std::path::Path;
 
@@ -229,10 +241,39 @@ mod tests {
         assert!((after.errors[0].probability - 0.01).abs() < 0.003, "{after:?}");
         let changes = changes(&before, &after);
         assert_eq!(changes[0].detectors, [0, 1]);
-        let text = Fitted { shots: 1, mechanisms: 3, changes, written: "F".to_owned() }.text();
+        let text = Fitted { shots: 1, mechanisms: 3, too_rare: 0, changes, written: "F".to_owned() }.text();
         assert!(text.contains("D0 D1 ") && text.contains("-> 0.0"), "{text}");
         let said = run(&[data, "--dem", dem, "-o", dem]).unwrap_err();
         assert!(said.contains("--dem"), "{said}");
+    }
+
+    /// An error that few shots did not have was given the probability 0.
+    #[test]
+    fn a_model_fitted_to_few_shots_decodes_errors_that_none_of_them_had() {
+        let dir = tempfile::tempdir().unwrap();
+        let [data, out] = ["s.b8", "f.dem"].map(|name| dir.path().join(name));
+        let model = bundled_named("surface_d3").unwrap();
+        shots(&model, &data, 300);
+        let [data, out] = [&data, &out].map(|path| path.to_str().unwrap());
+        assert_eq!(run(&[data, "--dem", "surface_d3", "-o", out]), Ok(0));
+        let fitted = Model::parse(&fs::read(out).unwrap()).unwrap();
+        let rarest = fitted.errors.iter().map(|error| error.probability).fold(1.0, f64::min);
+        assert!(rarest > 0.0, "{rarest}");
+        for decoder in [Decoder::Matching, Decoder::Correlated, Decoder::UnionFind] {
+            let ready = MatcherModel::of(&fitted, decoder, Predecoder::None, Window::None).unwrap();
+            let mut matcher = ready.matcher();
+            for error in &model.errors {
+                let mut shot = vec![0; model.detector_words()];
+                error
+                    .effect()
+                    .detectors
+                    .iter()
+                    .for_each(|detector| shot[*detector as usize / 64] |= 1 << (detector % 64));
+                matcher.decode(&shot, &mut [0]).unwrap_or_else(|refused| panic!("{error:?}: {refused}"));
+            }
+        }
+        let text = Fitted { shots: 9, mechanisms: 3, too_rare: 1, changes: Vec::new(), written: "F".to_owned() }.text();
+        assert!(text.contains("1 of them are too rare for 9 shots"), "{text}");
     }
 
     #[test]

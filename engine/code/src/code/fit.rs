@@ -16,6 +16,13 @@
 //! statistical variance. That a weight is the model's is one more equation: it decides where shots do not,
 //! and fades as shots come. Mechanisms that flip the same detectors keep their proportion, which no shot
 //! tells.
+//!
+//! # Why no probability becomes 0
+//!
+//! That some shots show no error of a kind does not make it impossible: no decoder could answer the first shot
+//! that has one. Of N shots with none, the probability is estimated as 1/(2N): Jeffreys' prior, as Krichevsky
+//! and Trofimov (IEEE Trans. Inf. Theory 27 (1981) 199) use it for counts of 0. No fitted weight is below that
+//! of this probability, or below the model's own where the model says that the error is rarer still.
 
 use std::collections::BTreeMap;
 
@@ -64,6 +71,17 @@ struct Kind {
     own: f64,
     /// The same as fitted.
     now: f64,
+    /// What it is at least: too rare for these shots to tell.
+    least: f64,
+}
+
+/// A model with fitted probabilities.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fit {
+    /// The model.
+    pub model: Model,
+    /// Mechanisms that the shots would make rarer than they can tell. They have the least probability.
+    pub too_rare: usize,
 }
 
 /// The sum of the weights of a detector's mechanisms, by how often it fired.
@@ -93,27 +111,28 @@ pub(super) fn weight(p: f64) -> f64 {
 /// # Panics
 ///
 /// If the counts are not of this model and these pairs.
-pub fn fitted(model: &Model, pairs: &Pairs, counts: &PairCounts) -> Result<Model, FitError> {
+pub fn fitted(model: &Model, pairs: &Pairs, counts: &PairCounts) -> Result<Fit, FitError> {
     let mut equations = equations(pairs, counts)?;
     let mut kinds: BTreeMap<Vec<usize>, Kind> = BTreeMap::new();
     for error in model.errors.iter().filter(|error| weight(error.probability) > 0.0) {
         let terms = equations_of(model, pairs, &error.effect().detectors);
         kinds.entry(terms).or_default().own += weight(error.probability);
     }
+    let unseen = weight(0.5 / counts.shots as f64);
     for (terms, kind) in &mut kinds {
-        kind.now = kind.own;
+        (kind.now, kind.least) = (kind.own, kind.own.min(unseen));
         terms.iter().for_each(|&term| equations[term].excess += kind.own);
     }
     for _ in 0..SWEEPS_MAX {
         let mut largest = 0.0f64;
-        for (terms, Kind { own, now }) in &mut kinds {
+        for (terms, Kind { own, now, least }) in &mut kinds {
             let trust = (TRUST * *own).powi(-2);
             let (mut pull, mut certainty) = (trust * (*now - *own), trust);
             for Equation { excess, certainty: of_it } in terms.iter().map(|&term| &equations[term]) {
                 pull += of_it * excess;
                 certainty += of_it;
             }
-            let change = (*now - pull / certainty).max(0.0) - *now;
+            let change = (*now - pull / certainty).max(*least) - *now;
             *now += change;
             terms.iter().for_each(|&term| equations[term].excess += change);
             largest = largest.max(change.abs() / *own);
@@ -122,13 +141,14 @@ pub fn fitted(model: &Model, pairs: &Pairs, counts: &PairCounts) -> Result<Model
             break;
         }
     }
-    let mut fitted = model.clone();
-    for error in fitted.errors.iter_mut().filter(|error| weight(error.probability) > 0.0) {
-        let Kind { own, now } = kinds[&equations_of(model, pairs, &error.effect().detectors)];
+    let mut fit = Fit { model: model.clone(), too_rare: 0 };
+    for error in fit.model.errors.iter_mut().filter(|error| weight(error.probability) > 0.0) {
+        let Kind { own, now, least } = kinds[&equations_of(model, pairs, &error.effect().detectors)];
+        fit.too_rare += usize::from(now <= least);
         let rarer = -(-weight(error.probability) * now / own).exp_m1() / 2.0;
         error.probability = if error.probability > 0.5 { 1.0 - rarer } else { rarer };
     }
-    Ok(fitted)
+    Ok(fit)
 }
 
 /// An equation for each detector, then one for each pair.
@@ -193,8 +213,8 @@ mod tests {
             error.probability *= 0.5 + 1.5 * (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
         }
         let pairs = Pairs::new(&model);
-        let few = fitted(&model, &pairs, &counted(&truth, &pairs, 20_000)).unwrap();
-        let many = fitted(&model, &pairs, &counted(&truth, &pairs, 400_000)).unwrap();
+        let few = fitted(&model, &pairs, &counted(&truth, &pairs, 20_000)).unwrap().model;
+        let many = fitted(&model, &pairs, &counted(&truth, &pairs, 400_000)).unwrap().model;
         let [before, few, many] = [&model, &few, &many].map(|model| distance(model, &truth));
         assert!(few < 0.8 * before && many < 0.4 * before, "{before} {few} {many}");
     }
@@ -205,8 +225,31 @@ mod tests {
             let pairs = Pairs::new(&set.model);
             let mut counts = PairCounts::new(set.model.detectors, &pairs);
             set.detections.iter().for_each(|shot| counts.observe(&pairs, shot));
-            let fitted = fitted(&set.model, &pairs, &counts).unwrap();
+            let fitted = fitted(&set.model, &pairs, &counts).unwrap().model;
             assert!(distance(&fitted, &set.model) < 0.6, "{}", set.name);
+        }
+    }
+
+    #[test]
+    fn no_error_becomes_impossible_however_few_the_shots_are() {
+        let model = bundled();
+        let pairs = Pairs::new(&model);
+        for shots in [1, 100, 2_000] {
+            // None with a detection event, and the model's own.
+            let quiet = PairCounts { shots, ..PairCounts::new(model.detectors, &pairs) };
+            for counts in [quiet, counted(&model, &pairs, shots)] {
+                let Ok(Fit { model: found, too_rare }) = fitted(&model, &pairs, &counts) else { continue };
+                assert!(found.errors.iter().all(|error| error.probability > 0.0), "{shots}");
+                assert!(shots < 2_000 || too_rare > 0, "{shots}");
+            }
+        }
+        // Ten shots without it do not tell that an error of 1 in 100 is rarer; 2,000 do, and not how rare.
+        let model = Model::parse(b"error(0.01) D0\n").unwrap();
+        let pairs = Pairs::new(&model);
+        for (shots, expected) in [(10, 0.01), (2_000, 0.5 / 2_000.0)] {
+            let found = fitted(&model, &pairs, &PairCounts { shots, ..PairCounts::new(1, &pairs) }).unwrap();
+            let probability = found.model.errors[0].probability;
+            assert!((probability - expected).abs() < 1e-12 && found.too_rare == 1, "{shots}: {probability}");
         }
     }
 
@@ -227,7 +270,7 @@ mod tests {
         let mut truth = model.clone();
         truth.errors.iter_mut().for_each(|error| error.probability *= 2.0);
         let pairs = Pairs::new(&model);
-        let fitted = fitted(&model, &pairs, &counted(&truth, &pairs, 400_000)).unwrap();
+        let fitted = fitted(&model, &pairs, &counted(&truth, &pairs, 400_000)).unwrap().model;
         let found: Vec<f64> = fitted.errors.iter().map(|error| error.probability).collect();
         assert!((found[0] - 0.02).abs() < 0.001 && (found[1] - 0.06).abs() < 0.003, "{found:?}");
         assert_eq!(found[4], 0.0);
@@ -240,7 +283,7 @@ mod tests {
         let text = "error(0.9) D0 L0\nerror(0.9) D0\nerror(1) D1 L0\nerror(1) D1\nerror(0.1) D1 D0\n";
         let model = Model::parse(text.as_bytes()).unwrap();
         let pairs = Pairs::new(&model);
-        let fitted = fitted(&model, &pairs, &counted(&model, &pairs, 100_000)).unwrap();
+        let fitted = fitted(&model, &pairs, &counted(&model, &pairs, 100_000)).unwrap().model;
         let found: Vec<f64> = fitted.errors.iter().map(|error| error.probability).collect();
         assert!(found.iter().zip([0.9, 0.9, 1.0, 1.0, 0.1]).all(|(a, b)| (a - b).abs() < 0.01), "{found:?}");
     }
