@@ -83,9 +83,11 @@ impl FaultCounts {
                 if found.0.len() <= at {
                     found.0.resize(at + 1, [0; 2]);
                 }
-                found.0[at][which] += count;
+                found.0[at][which] = found.0[at][which].saturating_add(*count);
             }
         }
+        // A row may say anything: of no number of faults are there more errors than shots.
+        found.0.iter_mut().for_each(|[shots, errors]| *errors = (*errors).min(*shots));
         found
     }
 

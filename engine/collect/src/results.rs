@@ -145,11 +145,15 @@ fn sum(rows: Vec<Row>) -> BTreeMap<String, Row> {
     totals
 }
 
-/// The sums of all files, a row for each task, in the order in which the tasks first appear.
+/// The sums of all files, a row for each task, in the order in which the tasks first appear. `left_out` is told of
+/// each file whose last line does not end, and of the bytes of that line: it is not counted.
 ///
 /// # Errors
 /// The first file that cannot be used, with its path.
-pub fn merged(paths: &[impl AsRef<Path>]) -> Result<Vec<Row>, (String, ResultsError)> {
+pub fn merged(
+    paths: &[impl AsRef<Path>],
+    mut left_out: impl FnMut(&str, usize),
+) -> Result<Vec<Row>, (String, ResultsError)> {
     let mut texts: Vec<(String, Vec<u8>)> = Vec::new();
     let (mut order, mut totals) = (Vec::new(), BTreeMap::new());
     for path in paths {
@@ -158,7 +162,11 @@ pub fn merged(paths: &[impl AsRef<Path>]) -> Result<Vec<Row>, (String, ResultsEr
         let mut file = File::open(path).map_err(|error| refused(error.into()))?;
         let mut text = read(&mut file).map_err(refused)?;
         // A collection may be writing its last line.
-        text.truncate(text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1));
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        if whole < text.len() {
+            left_out(&name, text.len() - whole);
+        }
+        text.truncate(whole);
         let rows = rows::parse(&text).map_err(|error| refused(error.into()))?;
         // Files without rows are alike, and add nothing.
         if let Some((known, _)) = texts.iter().find(|(_, known)| !rows.is_empty() && *known == text) {
@@ -233,11 +241,11 @@ mod tests {
         let write = |at: usize, rows: &[Row]| Results::open(&paths[at]).unwrap().append(rows).unwrap();
         write(0, &[row("x", 1), row("y", 2)]);
         write(1, &[row("z", 4), row("x", 8)]);
-        let sums = merged(&paths[..2]).unwrap();
+        let sums = merged(&paths[..2], |_, _| ()).unwrap();
         let sums: Vec<(&str, u64)> = sums.iter().map(|row| (row.strong_id.as_str(), row.shots)).collect();
         assert_eq!(sums, [("x", 9), ("y", 2), ("z", 4)]);
         fs::copy(&paths[0], &paths[2]).unwrap();
-        assert!(matches!(merged(&paths), Err((_, ResultsError::Twice(_)))));
+        assert!(matches!(merged(&paths, |_, _| ()), Err((_, ResultsError::Twice(_)))));
     }
 
     /// Of a file's shots one shard has all, and the files of the others have no row.
@@ -247,8 +255,14 @@ mod tests {
         let paths = ["a.csv", "b.csv", "c.csv"].map(|name| dir.path().join(name));
         Results::open(&paths[0]).unwrap().append(&[row("x", 1)]).unwrap();
         paths[1..].iter().for_each(|path| drop(Results::open(path).unwrap()));
-        let sums = merged(&paths).unwrap_or_else(|(name, error)| panic!("{name}: {error}"));
+        let sums = merged(&paths, |_, _| ()).unwrap_or_else(|(name, error)| panic!("{name}: {error}"));
         assert_eq!(sums, [row("x", 1)]);
+        // A last line without an end may have lost a part of its counts.
+        let text = fs::read_to_string(&paths[0]).unwrap() + "   5,    0";
+        fs::write(&paths[0], text).unwrap();
+        let mut told = Vec::new();
+        assert_eq!(merged(&paths, |name, bytes| told.push((name.to_owned(), bytes))).unwrap(), [row("x", 1)]);
+        assert_eq!(told, [(paths[0].display().to_string(), 10)]);
     }
 
     /// Rows are appended in our order of columns.
@@ -263,7 +277,7 @@ mod tests {
         ] {
             let text = format!("{header}\n{line}\n");
             fs::write(&path, &text).unwrap();
-            assert_eq!(merged(&[&path]).unwrap(), [Row { metadata: "7".to_owned(), ..row("a", 10) }]);
+            assert_eq!(merged(&[&path], |_, _| ()).unwrap(), [Row { metadata: "7".to_owned(), ..row("a", 10) }]);
             let said = Results::open(&path).map(|_| ()).unwrap_err().to_string();
             assert!(said.contains("found columns") && said.contains("merge"), "{said}");
             assert_eq!(fs::read_to_string(&path).unwrap(), text);

@@ -87,10 +87,15 @@ pub fn parse(text: &[u8]) -> Result<Vec<Row>, RowError> {
             "" => Ok(BTreeMap::new()),
             text => serde_json::from_str(text).map_err(|_| refused(COUNTS, text, "whole numbers by name, as JSON")),
         };
+        let (shots, wrong): (u64, u64) = (whole("shots", shots)?, whole("errors", errors)?);
+        let left_out = whole("discards", discards)?;
+        if wrong.checked_add(left_out).is_none_or(|counted| counted > shots) {
+            return Err(refused("errors", errors, "with the discards at most the shots"));
+        }
         rows.push(Row {
-            shots: whole("shots", shots)?,
-            errors: whole("errors", errors)?,
-            discards: whole("discards", discards)?,
+            shots,
+            errors: wrong,
+            discards: left_out,
             seconds: seconds.ok_or_else(|| refused("seconds", record.get(places[3]).unwrap_or_default(), "a time"))?,
             decoder: decoder.to_owned(),
             strong_id: strong_id.to_owned(),
@@ -102,14 +107,15 @@ pub fn parse(text: &[u8]) -> Result<Vec<Row>, RowError> {
 }
 
 impl Row {
-    /// Adds the counts of another row of the same task.
+    /// Adds the counts of another row of the same task. A file may have any numbers: sums stay at the largest.
     pub fn add(&mut self, other: &Row) {
-        self.shots += other.shots;
-        self.errors += other.errors;
-        self.discards += other.discards;
+        let add = |sum: &mut u64, count: u64| *sum = sum.saturating_add(count);
+        add(&mut self.shots, other.shots);
+        add(&mut self.errors, other.errors);
+        add(&mut self.discards, other.discards);
         self.seconds += other.seconds;
         for (name, count) in &other.counts {
-            *self.counts.entry(name.clone()).or_default() += count;
+            add(self.counts.entry(name.clone()).or_default(), *count);
         }
     }
 }
@@ -238,6 +244,8 @@ mod tests {
             ("1,0,0,nan,a,b,{},", "seconds"),
             ("1,0,0,0,a,b,{,", "json_metadata"),
             ("1,0,0,0,a,b,{},7", "custom_counts"),
+            ("5,4,2,0,a,b,{},", "errors"),
+            ("5,18446744073709551615,1,0,a,b,{},", "errors"),
             ("1,0", "discards"),
         ] {
             assert!(matches!(of(line), RowError::Field { line: 2, column: found, .. } if found == column), "{line}");
@@ -257,5 +265,7 @@ mod tests {
         let mut sum = row();
         sum.add(&row());
         assert_eq!((sum.shots, sum.errors, sum.discards, sum.counts["a,b"]), (2_000, 84, 6, 14));
+        sum.add(&Row { shots: u64::MAX, ..row() });
+        assert_eq!(sum.shots, u64::MAX);
     }
 }

@@ -17,8 +17,10 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::code::Sampler;
 use pinwheel_engine::decode::{Matcher, MatcherModel, ReadyError};
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Scope;
@@ -115,6 +117,24 @@ pub enum CollectError {
         /// The reason.
         error: ReadyError,
     },
+    /// A thread panicked while it decoded a block.
+    #[error(
+        "{metadata} by {decoder}: found a defect of this program while it decoded shots {first} to {last} ({said}), \
+         expected counts; what was counted before is there: report it with the model, and collect the other tasks \
+         without this one"
+    )]
+    Panicked {
+        /// The task's metadata.
+        metadata: String,
+        /// Name of its decoder.
+        decoder: &'static str,
+        /// First shot of the block, from 0.
+        first: u64,
+        /// Last shot of it.
+        last: u64,
+        /// What the panic says.
+        said: String,
+    },
     /// The system refuses a thread.
     #[error("found {0} at the start of a thread, expected {1} threads; collect with fewer: --threads")]
     Thread(io::Error, usize),
@@ -134,6 +154,14 @@ struct Prepared {
     task: Task,
     decoder: MatcherModel,
     by_faults: bool,
+}
+
+/// A block that no thread could count: its thread panicked.
+struct Panicked {
+    task: usize,
+    from: u64,
+    shots: u64,
+    said: String,
 }
 
 /// The counts of a block.
@@ -205,7 +233,7 @@ impl State {
 
     /// Whether there are shots that no block has.
     fn has_more(&self) -> bool {
-        !self.is_done() && self.limits.shots.is_none_or(|limit| self.next < limit)
+        !self.is_done() && self.next < self.limits.shots.unwrap_or(u64::MAX)
     }
 
     /// Counts the blocks that have no gap before them.
@@ -252,9 +280,6 @@ impl State {
 ///
 /// # Errors
 /// [`CollectError`]; what was appended before is in the file.
-///
-/// # Panics
-/// If a thread of it panics.
 pub fn collect(
     tasks: &[Task],
     results: &mut Results,
@@ -265,7 +290,7 @@ pub fn collect(
     let clock = Clock::machine();
     let states = tasks.iter().enumerate().map(|(at, task)| State::of(task, at, options, results)).collect();
     let (jobs, waiting_jobs) = unbounded::<Job>();
-    let (found, blocks) = unbounded::<Block>();
+    let (found, blocks) = unbounded();
     // Of the threads alone: blocks in work are dropped at the end.
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -278,7 +303,10 @@ pub fn collect(
         let ended = started.and_then(|()| collection.run(&blocks, results, stop, &mut report));
         // Relaxed: the flag has no other memory behind it.
         is_over.store(true, Ordering::Relaxed);
-        ended
+        // Also after an error: what was counted is kept.
+        let appended = collection.append(results);
+        let progress = ended?;
+        appended.map(|()| progress)
     })
 }
 
@@ -296,7 +324,7 @@ struct Collection<'a> {
 impl Collection<'_> {
     fn run(
         &mut self,
-        blocks: &Receiver<Block>,
+        blocks: &Receiver<Result<Block, Panicked>>,
         results: &mut Results,
         stop: &AtomicBool,
         report: &mut dyn FnMut(&Progress),
@@ -308,21 +336,31 @@ impl Collection<'_> {
             let is_late = self.options.limits.time.is_some_and(|time| u128::from(now_ns) >= time.as_nanos());
             // Relaxed: see above.
             if is_late || stop.load(Ordering::Relaxed) || self.states.iter().all(State::is_done) {
-                self.append(results)?;
                 let progress = self.progress(now_ns);
                 report(&progress);
                 return Ok(progress);
             }
             self.give()?;
             match blocks.recv_timeout(LOOK) {
-                Ok(block) => {
+                Ok(Err(Panicked { task, from, shots, said })) => {
+                    let Task { metadata, decoder, .. } = &self.tasks[task];
+                    let (metadata, decoder) = (metadata.clone(), decoder.kind().name());
+                    return Err(CollectError::Panicked {
+                        metadata,
+                        decoder,
+                        first: from,
+                        last: from + shots - 1,
+                        said,
+                    });
+                }
+                Ok(Ok(block)) => {
                     self.in_work -= 1;
                     let state = &mut self.states[block.task];
                     state.waiting.insert(block.from, block);
                     state.count();
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                // Every thread has panicked; the scope passes that on.
+                // No thread ends before the collection is over; if one could, the scope passes its panic on.
                 Err(RecvTimeoutError::Disconnected) => return Ok(self.progress(now_ns)),
             }
             if now_ns - self.appended_ns >= APPEND_EVERY_NS {
@@ -353,7 +391,7 @@ impl Collection<'_> {
                     Arc::clone(state.prepared.insert(Arc::new(Prepared { task: task.clone(), decoder, by_faults })))
                 }
             };
-            let left = state.limits.shots.map_or(u64::MAX, |limit| limit - state.next);
+            let left = state.limits.shots.unwrap_or(u64::MAX) - state.next;
             let (from, shots) = (state.next, task.block_shots().min(left));
             let seed = task.block_seed(self.options.seed, self.options.shard.index, from);
             state.next += shots;
@@ -394,26 +432,39 @@ impl Collection<'_> {
 fn start<'scope>(
     scope: &'scope Scope<'scope, '_>,
     jobs: Receiver<Job>,
-    found: Sender<Block>,
+    found: Sender<Result<Block, Panicked>>,
     is_over: &'scope AtomicBool,
     clock: Clock,
 ) -> io::Result<()> {
     std::thread::Builder::new().name("collect".to_owned()).spawn_scoped(scope, move || {
         let mut last: Option<(usize, Worker)> = None;
         for job in jobs {
-            let mut worker = match last.take() {
-                Some((task, worker)) if task == job.task => worker,
-                _ => Worker::new(&job.prepared),
-            };
+            // Nothing of a worker that panicked is used again.
+            let decoded = catch_unwind(AssertUnwindSafe(|| {
+                let mut worker = match last.take() {
+                    Some((task, worker)) if task == job.task => worker,
+                    _ => Worker::new(&job.prepared),
+                };
+                let block = worker.decode(&job, is_over, &clock)?;
+                last = Some((job.task, worker));
+                Some(block)
+            }));
+            let Job { task, from, shots, .. } = job;
+            let block = decoded.map_err(|payload| Panicked { task, from, shots, said: said(payload.as_ref()) });
             // Over, or the caller has left.
-            let Some(block) = worker.decode(&job, is_over, &clock) else { return };
+            let Some(block) = block.transpose() else { return };
             if found.send(block).is_err() {
                 return;
             }
-            last = Some((job.task, worker));
         }
     })?;
     Ok(())
+}
+
+/// The text of a panic.
+fn said(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic without a text").to_owned()
 }
 
 /// What a thread needs for a task.
@@ -515,7 +566,7 @@ mod tests {
     }
 
     fn sums(path: &Path) -> Vec<(u64, u64)> {
-        merged(&[path]).unwrap().iter().map(|row| (row.shots, row.errors)).collect()
+        merged(&[path], |_, _| ()).unwrap().iter().map(|row| (row.shots, row.errors)).collect()
     }
 
     /// Wrong answers of the first shots of the first block, by the same parts without this module.
@@ -597,7 +648,7 @@ mod tests {
         let of_each: Vec<(u64, u64)> = paths.iter().flat_map(|path| sums(path)).collect();
         assert_eq!(of_each.iter().map(|(shots, _)| *shots).collect::<Vec<_>>(), [16_667, 16_667, 16_666]);
         assert!(of_each[0].1 != of_each[1].1 || of_each[1].1 != of_each[2].1, "{of_each:?}");
-        let all: Vec<Row> = merged(&paths).unwrap();
+        let all: Vec<Row> = merged(&paths, |_, _| ()).unwrap();
         assert_eq!((all.len(), all[0].shots), (1, 50_000));
     }
 
@@ -642,18 +693,46 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_cannot_be_decoded_is_named() {
+    fn a_model_that_cannot_be_decoded_is_named_and_the_rows_of_those_before_it_are_kept() {
         let model = Model::parse(
             b"error(0.1) D0 D1 D2 L0
 ",
         )
         .unwrap();
-        let tasks = [Task::new(Arc::new(model), Decoder::Matching, None, &metadata_of_name("d=9.dem"))];
+        let undecodable = Task::new(Arc::new(model), Decoder::Matching, None, &metadata_of_name("d=9.dem"));
+        let tasks = [task("surface_d3", Decoder::Matching), undecodable];
         let dir = tempfile::tempdir().unwrap();
-        let mut results = Results::open(&dir.path().join("r.csv")).unwrap();
-        let refused = collect(&tasks, &mut results, &options(10, 1), &AtomicBool::new(false), |_| {});
+        let path = dir.path().join("r.csv");
+        let mut results = Results::open(&path).unwrap();
+        // As many blocks as are in work at once: the second task is looked at when one of them is done.
+        let shots = 2 * tasks[0].block_shots();
+        let refused = collect(&tasks, &mut results, &options(shots, 1), &AtomicBool::new(false), |_| {});
         let said = refused.unwrap_err().to_string();
         assert!(said.starts_with(r#"{"d":9} by matching: "#), "{said}");
+        assert_eq!(sums(&path)[0].0, shots / 2);
+    }
+
+    /// The true observables of the second task are fewer than its shots, which no command lets through.
+    #[test]
+    fn a_thread_that_panics_ends_the_collection_with_a_sentence_and_keeps_the_finished_rows() {
+        let model = Arc::new(bundled_named("surface_d3").unwrap());
+        let (shots, observables) = (Layout::detectors(model.detectors), Layout::observables(model.observables));
+        let files = FileShots { shots: ShotSet::zeros(shots, 40), observables: ShotSet::zeros(observables, 20) };
+        let broken = Task::new(model, Decoder::Matching, Some(Arc::new(files)), &metadata_of_name("d=4.dem"));
+        let tasks = [task("surface_d3", Decoder::Matching), broken];
+        let dir = tempfile::tempdir().unwrap();
+        for threads in [1, 2] {
+            let path = dir.path().join(format!("{threads}.csv"));
+            let mut results = Results::open(&path).unwrap();
+            let ended = collect(&tasks, &mut results, &options(500, threads), &AtomicBool::new(false), |_| {});
+            let said = ended.unwrap_err().to_string();
+            assert!(said.starts_with(r#"{"d":4} by matching: "#) && said.contains("shots 0 to 39"), "{said}");
+            drop(results);
+            assert!(sums(&path).len() <= 1, "nothing of the task that panicked");
+            if threads == 1 {
+                assert_eq!(sums(&path)[0].0, 500, "the block that was done before");
+            }
+        }
     }
 
     #[test]
@@ -662,7 +741,7 @@ mod tests {
         let path = dir.path().join("r.csv");
         let tasks = [task("surface_d3", Decoder::Matching)];
         collected(&path, &tasks, &Options { by_faults: true, ..options(20_000, 2) });
-        let row = merged(&[&path]).unwrap().remove(0);
+        let row = merged(&[&path], |_, _| ()).unwrap().remove(0);
         let faults = crate::faults::FaultCounts::of_row(&row.counts);
         assert_eq!(faults.shots(), 20_000);
         let rate = faults.rate_at(&tasks[0].model, 1.0);

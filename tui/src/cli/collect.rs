@@ -3,6 +3,7 @@
 //! The main thread gives out blocks of shots and appends rows; threads on the cores that no engine has claimed decode.
 //! Progress goes to standard error, results to standard output. `collect merge` sums the files of several collections.
 
+use super::distinct_files::require_distinct;
 use super::input::model_file;
 use super::refusal::{Refusal, require_threads};
 use super::say::{self, Print};
@@ -14,7 +15,7 @@ use clap::{Args as ClapArgs, Subcommand};
 use pinwheel_collect::faults::{FaultCounts, ScaledRate, scaled_model};
 use pinwheel_collect::results::{Results, ResultsError, merged};
 use pinwheel_collect::rows::{HEADER, Row, lines};
-use pinwheel_collect::run::{Limits, Options, Progress, Shard, THREADS_MAX, collect as collect_tasks};
+use pinwheel_collect::run::{CollectError, Limits, Options, Progress, Shard, THREADS_MAX, collect as collect_tasks};
 use pinwheel_collect::task::{FileShots, Task, metadata_of_name};
 use pinwheel_engine::board;
 use pinwheel_engine::code::{Format, Layout, Model};
@@ -158,8 +159,12 @@ pub fn collect(args: &CollectArgs) -> Result<u8, Refusal> {
         let expected = "--max-shots, --max-errors or --max-time";
         return Err(Refusal::Usage(format!("collect: found no end, expected one of {expected}; add one")));
     }
-    let tasks = tasks(args)?;
     let path = args.output.clone().unwrap_or_default();
+    let named = args.dem.iter().map(|path| ("--dem", path.as_path()));
+    let shots = args.shots.iter().map(|path| ("--shots", path.as_path()));
+    let observables = args.observables.iter().map(|path| ("--observables", path.as_path()));
+    require_distinct(&named.chain(shots).chain(observables).collect::<Vec<_>>(), &[("-o", &path)])?;
+    let tasks = tasks(args)?;
     let mut results = Results::open(&path).map_err(|error| unusable(&path, &error))?;
     if results.cut_bytes > 0 {
         let (bytes, path) = (results.cut_bytes, path.display());
@@ -182,9 +187,16 @@ pub fn collect(args: &CollectArgs) -> Result<u8, Refusal> {
             say::people(&progress_text(progress));
         }
     });
-    ended.map_err(|error| Refusal::Content { about: "collect".to_owned(), said: error.to_string() })?;
+    let status = match ended {
+        Ok(_) => signals.received().map_or(0, |signal| u8::try_from(128 + signal).unwrap_or(1)),
+        // No fault of the input. What was counted is printed all the same.
+        Err(error @ CollectError::Panicked { .. }) => {
+            say::people(&format!("pinwheel: collect: {error}"));
+            1
+        }
+        Err(error) => return Err(Refusal::Content { about: "collect".to_owned(), said: error.to_string() }),
+    };
     let found: Vec<TaskResult> = tasks.iter().map(|task| result(task, &results, &args.estimate)).collect();
-    let status = signals.received().map_or(0, |signal| u8::try_from(128 + signal).unwrap_or(1));
     Ok(args.print.to_stdout(&found, || text(&found), status))
 }
 
@@ -315,7 +327,13 @@ fn text(found: &[TaskResult]) -> String {
 }
 
 fn merge(files: &[PathBuf], output: Option<&Path>) -> Result<u8, Refusal> {
-    let rows = merged(files).map_err(|(path, error)| unusable(Path::new(&path), &error))?;
+    // The sums in place of a part would be counted with the parts again, and a collection may be writing to it.
+    let inputs: Vec<_> = files.iter().map(|path| ("the results to sum", path.as_path())).collect();
+    require_distinct(&inputs, &output.iter().map(|path| ("-o", *path)).collect::<Vec<_>>())?;
+    let rows = merged(files, |name, bytes| {
+        say::people(&format!("pinwheel: collect: left out {bytes} bytes of a line that was cut off from {name}"));
+    });
+    let rows = rows.map_err(|(path, error)| unusable(Path::new(&path), &error))?;
     let table = format!("{HEADER}\n{}", lines(&rows));
     match output {
         Some(path) => {
