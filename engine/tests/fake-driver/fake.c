@@ -54,7 +54,7 @@ typedef struct Stream {
     int is_busy, is_capturing;
     Graph captured;
 } Stream;
-typedef struct Memory { struct Memory *next; void *at; } Memory;
+typedef struct Memory { struct Memory *next; void *at; size_t bytes; } Memory;
 struct Context { int poison, is_ending; Stream *streams; Memory *memory; };
 typedef struct Registered { struct Registered *next; Address from, to; } Registered;
 
@@ -63,6 +63,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t change = PTHREAD_COND_INITIALIZER;
 static __thread Context *current;
 static Registered *registered;
+// Bytes of device memory in use, of all contexts.
+static size_t used;
 // The error of a kernel that the process keeps: no context works any more, and none is created.
 static int kept;
 // The error of a kernel that the driver has not noticed yet.
@@ -252,7 +254,7 @@ int cuCtxDestroy_v2(Context *context)
     pthread_cond_broadcast(&change);
     pthread_mutex_unlock(&lock);
     for (Stream *one = context->streams, *next; one; one = next) { next = one->next; pthread_join(one->thread, NULL); free(one); }
-    for (Memory *one = context->memory, *next; one; one = next) { next = one->next; free(one->at); free(one); }
+    for (Memory *one = context->memory, *next; one; one = next) { next = one->next; used -= one->bytes; free(one->at); free(one); }
     if (current == context) current = NULL;
     // The handle itself stays, so that a late use meets a poisoned context and no freed memory.
     *context = (Context){ .poison = INVALID_CONTEXT };
@@ -277,7 +279,7 @@ int cuModuleGetFunction(Function **function, void *module, const char *name)
 }
 
 // Memory.
-int cuMemGetInfo_v2(size_t *unused, size_t *total) { IN_CONTEXT("cuMemGetInfo_v2"); *total = (size_t)1 << 34; *unused = *total / 2; return OK; }
+int cuMemGetInfo_v2(size_t *unused, size_t *total) { IN_CONTEXT("cuMemGetInfo_v2"); *total = (size_t)1 << 34; *unused = *total / 2 - used; return OK; }
 int cuMemAlloc_v2(Address *address, size_t bytes)
 {
     IN_CONTEXT("cuMemAlloc_v2");
@@ -286,8 +288,9 @@ int cuMemAlloc_v2(Address *address, size_t bytes)
     void *at = aligned_alloc(256, (bytes + 255) & ~(size_t)255);
     memset(at, 0xa5, bytes);
     pthread_mutex_lock(&lock);
-    *memory = (Memory){ current->memory, at };
+    *memory = (Memory){ current->memory, at, bytes };
     current->memory = memory;
+    used += bytes;
     pthread_mutex_unlock(&lock);
     *address = (Address)at;
     return OK;

@@ -65,9 +65,13 @@ fn text(found: &GpuCheck) -> String {
     let mut text = format!("{name}, CUDA {}: {} steps, {failed} failed\n", found.driver, found.steps.len());
     let us = |ns: u64| ns as f64 / 1e3;
     let mut row = |name: &str, times: &pinwheel_engine::board::histogram::Histogram| {
+        // Writing to a String cannot fail.
+        if times.count() == 0 {
+            let _ = writeln!(text, "  {name:<42} not measured");
+            return;
+        }
         let (p50, p99) = (us(times.quantile_ns(0.5)), us(times.quantile_ns(0.99)));
         let (p999, max) = (us(times.quantile_ns(0.999)), us(times.max_ns()));
-        // Writing to a String cannot fail.
         let _ = writeln!(text, "  {name:<42} {p50:>9.2} {p99:>9.2} {p999:>9.2} {max:>9.2}");
     };
     row("launch call", &found.launch_ns);
@@ -95,5 +99,6 @@ mod tests {
         assert!(line(&step).contains("FAIL") && line(&step).contains("shot 3 differs"));
         let found = GpuCheck { steps: vec![step], ..GpuCheck::default() };
         assert!(!found.is_sound() && text(&found).contains("1 steps, 1 failed"), "{}", text(&found));
+        assert!(text(&found).contains("graph by events                            not measured"), "{}", text(&found));
     }
 }

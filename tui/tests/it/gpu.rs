@@ -368,12 +368,30 @@ fn gpu_check_holds_on_a_sound_driver_and_fails_on_another() {
     let failed: Vec<_> = found["steps"].as_array().unwrap().iter().filter(|step| step["ok"] == false).collect();
     assert_eq!(failed.len(), 1, "one step meets it, the others have contexts of their own: {failed:?}");
     assert!(failed[0]["detail"].as_str().unwrap().contains("classified as Lost"), "{failed:?}");
-    // A device so slow that a step ends at its time, with launches under way: each of them completes. Some 2,500
-    // launches come before that step; these are more than it can have in its 5 s, 16 at once.
-    let slow = [("FAKE_RULES", "cuGraphLaunch:100:2600:820:delay")];
-    let found = on_driver(&world, "gpu-check --quick --json", &slow).json();
-    let launches = found["steps"].as_array().unwrap().iter().find(|step| step["name"] == "launches").unwrap();
-    assert!(launches["ok"] == true && found["launch_ns"]["count"].as_u64() > Some(0), "{launches}");
     let none = on_driver(&world, "gpu-check", &[("FAKE_DEVICES", "0")]).exits(2);
     assert!(none.err.contains("the CUDA driver finds no device") && none.out.is_empty(), "{}", none.err);
+}
+
+/// A device so slow that steps end at their time. Some 2,500 launches come before the step `launches`, which
+/// ends with launches under way: each of them completes. Later steps end before their first measurement.
+#[test]
+fn gpu_check_fails_steps_that_measured_nothing() {
+    let _one = engine();
+    let slow = [("FAKE_RULES", "cuGraphLaunch:400:2600:0:delay")];
+    let ran = on_driver(&World::new(), "gpu-check --quick --json", &slow).exits(1);
+    let found = ran.json();
+    let step = |name: &str| found["steps"].as_array().unwrap().iter().find(|step| step["name"] == name).unwrap();
+    assert!(step("launches")["ok"] == true && found["launch_ns"]["count"].as_u64() > Some(0), "{}", step("launches"));
+    for name in ["rx_to_ready", "batch_1", "batch_4", "batch_16", "compare"] {
+        let step = step(name);
+        assert!(step["ok"] == false && step["detail"].as_str().unwrap().contains("measured nothing"), "{step}");
+    }
+    assert_eq!(found["batches"].as_array().unwrap().len(), 0);
+    // A model that draws no error: no shot shows what the kernel does.
+    let world = World::new();
+    world.put("quiet.dem", "error(1e-9) D0 L0\nerror(1e-9) D0 D1\nerror(1e-9) D1\n");
+    let found = on_driver(&world, "gpu-check --quick --json --dem quiet.dem", &[]).exits(1).json();
+    let failed: Vec<_> = found["steps"].as_array().unwrap().iter().filter(|step| step["ok"] == false).collect();
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    assert!(failed[0]["detail"].as_str().unwrap().contains("had a detection event"), "{failed:?}");
 }

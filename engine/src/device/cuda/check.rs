@@ -3,8 +3,8 @@
 //! Owns the list of steps and their results. Runs on one cold thread that pins itself; contexts are
 //! opened from the other cores. Each step has a context of its own, so that a failed step does not
 //! affect the next. Bounds: each loop of a step ends at its count or at [`Scale::limit`], whichever
-//! comes first, and reports its progress. No engine runs: one loop performs the roles on the
-//! engine's words and edges.
+//! comes first, and reports its progress. A step that measured nothing has failed. No engine runs: one
+//! loop performs the roles on the engine's words and edges.
 //!
 //! | step | shows |
 //! |---|---|

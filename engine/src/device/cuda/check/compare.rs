@@ -24,8 +24,8 @@ pub(super) fn compare(bench: &mut Bench<'_>) -> StepResult {
         let times = measure(bench, name, start, watch)?;
         said.push(format!(
             "{name}: rx to end {}; call {}",
-            formatted_times(&times.rx_to_ready_ns),
-            formatted_times(&times.launch_ns)
+            formatted_times(&times.rx_to_ready_ns).map_err(|said| format!("{name}: {said}"))?,
+            formatted_times(&times.launch_ns)?
         ));
         bench.found.compared.push(times);
     }

@@ -2,6 +2,7 @@
 
 use super::line::{Line, Start, described, histogram};
 use super::{Batch, Bench, StepResult};
+use crate::board::histogram::Histogram;
 use crate::code::{Model, Sampler};
 use crate::predecode::{Local, Predecoder, Tables};
 use crate::units::Ticks;
@@ -73,6 +74,7 @@ pub(super) fn exact(bench: &Bench<'_>, model: &Model, shots: u64, batch: u32) ->
     let drawn = draw(model, 7);
     let mut expected = (line.residual.clone(), line.flips.clone());
     let (began, mut sent, mut done, mut resolved) = (bench.clock.ticks(), 0u64, 0u64, 0u64);
+    let mut with_events = 0u64;
     let mut shot_of = [0usize; WORKERS];
     while done < shots {
         while sent < shots {
@@ -86,7 +88,9 @@ pub(super) fn exact(bench: &Bench<'_>, model: &Model, shots: u64, batch: u32) ->
                 continue;
             }
             line.wait(w)?;
-            resolved += u64::from(cpu.predecode(&drawn[shot_of[w]], &mut expected.0, &mut expected.1).resolved);
+            let shot = &drawn[shot_of[w]];
+            with_events += u64::from(shot.iter().any(|word| *word != 0));
+            resolved += u64::from(cpu.predecode(shot, &mut expected.0, &mut expected.1).resolved);
             if line.residual != expected.0 || line.flips != expected.1 {
                 return Err(format!(
                     "shot {} differs: found residual {:x?} and flips {:x?}, expected {:x?} and {:x?}",
@@ -102,6 +106,11 @@ pub(super) fn exact(bench: &Bench<'_>, model: &Model, shots: u64, batch: u32) ->
     let reported: u64 = (0..WORKERS).map(|w| line.works.reports.removed(w)).sum();
     if reported != resolved {
         return Err(format!("{reported} detection events reported as removed, expected {resolved}"));
+    }
+    if with_events == 0 {
+        return Err(format!(
+            "measured nothing: none of {done} shots had a detection event, expected some; name a model with more errors"
+        ));
     }
     Ok(format!("{done} of {shots} shots identical, {resolved} events removed"))
 }
@@ -141,14 +150,21 @@ pub(super) fn launches(bench: &mut Bench<'_>) -> StepResult {
     bench.found.launch_ns = line.launch_ns.snapshot();
     Ok(format!(
         "{done} launches, each completed once; {per_s:.0}/s with {WORKERS} workers; call {}",
-        formatted_times(&bench.found.launch_ns)
+        formatted_times(&bench.found.launch_ns)?
     ))
 }
 
-/// Formats p50, p99 and p99.9 in microseconds.
-pub(super) fn formatted_times(times: &crate::board::histogram::Histogram) -> String {
+/// Formats p50, p99 and p99.9 in microseconds; an error without a time.
+pub(super) fn formatted_times(times: &Histogram) -> StepResult {
+    if times.max_ns() == 0 {
+        return Err(
+            "measured nothing: found no completed launch with a time, expected one at least; end what else uses \
+                    the device, and check without --quick"
+                .to_owned(),
+        );
+    }
     let us = |q: f64| times.quantile_ns(q) as f64 / 1e3;
-    format!("p50 {:.2} µs, p99 {:.2} µs, p99.9 {:.2} µs", us(0.5), us(0.99), us(0.999))
+    Ok(format!("p50 {:.2} µs, p99 {:.2} µs, p99.9 {:.2} µs", us(0.5), us(0.99), us(0.999)))
 }
 
 pub(super) fn rx_to_ready(bench: &mut Bench<'_>) -> StepResult {
@@ -184,9 +200,9 @@ pub(super) fn rx_to_ready(bench: &mut Bench<'_>) -> StepResult {
     Ok(format!(
         "{done} shots of {} one at a time over {WORKERS} workers: {}; host's own work {}; graph by the device's clock {}",
         bench.config.large.1,
-        formatted_times(&bench.found.rx_to_ready_ns),
-        formatted_times(&bench.found.host_overhead_ns),
-        formatted_times(&bench.found.graph_device_ns)
+        formatted_times(&bench.found.rx_to_ready_ns)?,
+        formatted_times(&bench.found.host_overhead_ns)?,
+        formatted_times(&bench.found.graph_device_ns)?
     ))
 }
 
@@ -218,15 +234,18 @@ pub(super) fn graph_time(bench: &mut Bench<'_>) -> StepResult {
     let mut line = line(bench, model, 1, 1)?;
     line.start = Start::Timed;
     let drawn = draw(model, 10);
-    let times = histogram();
+    let (times, began) = (histogram(), bench.clock.ticks());
     for shot in drawn.iter().cycle().take((bench.config.scale.rounds / 10).min(10_000) as usize) {
         line.one(shot)?;
         line.rig.context().synchronize().map_err(described)?;
         let ns = line.rig.elapsed_ns().map_err(described)?;
         times.record(ns);
+        if bench.is_over(began) {
+            break;
+        }
     }
     bench.found.graph_events_ns = times.snapshot();
-    Ok(format!("{} by events around it: {}", bench.config.large.1, formatted_times(&bench.found.graph_events_ns)))
+    Ok(format!("{} by events around it: {}", bench.config.large.1, formatted_times(&bench.found.graph_events_ns)?))
 }
 
 pub(super) fn batch(bench: &mut Bench<'_>, batch: u32) -> StepResult {
@@ -254,8 +273,8 @@ pub(super) fn batch(bench: &mut Bench<'_>, batch: u32) -> StepResult {
     let summary = format!(
         "{shots_per_s:.0} shots/s of {} with {WORKERS_MOST} workers; rx to ready {}; call {}",
         bench.config.small.1,
-        formatted_times(&rx_to_ready_ns),
-        formatted_times(&launch_ns)
+        formatted_times(&rx_to_ready_ns)?,
+        formatted_times(&launch_ns)?
     );
     bench.found.batches.push(Batch { shots: batch, shots_per_s, rx_to_ready_ns });
     if line.strays == 0 {
