@@ -19,6 +19,7 @@ use super::shots::read_set;
 use super::values::rate_or_max;
 use clap::Args as ClapArgs;
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
+use pinwheel_engine::board;
 use pinwheel_engine::board::histogram::{Histogram, HistogramBlock};
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::code::{Format, Layout, ShotSet, ShotWriter};
@@ -217,7 +218,7 @@ fn reach(
                 let client = CudaqClient::connect(*at, decoders.clone(), slot_bytes, args.parts);
                 client.map(|client| Box::new(client) as Box<dyn Client>)
             }
-            _ => connect(&args.place, session, args.parts),
+            _ => connect(&args.place, &board::directory(), session, args.parts),
         };
         let error = match connected {
             Ok(client) => return Ok(client),
