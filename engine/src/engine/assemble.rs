@@ -100,7 +100,6 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let common = common(&config, &plan, decoding, &clock, &mut notes)?;
     common.decoders.confine_plugins(&plan.cold_cores);
     notes.extend(common.decoders.in_force().has_trusted_plugin().then(|| TRUSTED_PLUGIN.to_owned()));
-    notes.extend(config.profile.without_effect().iter().map(|error| format!("without effect: {error}")));
     let Common { board, settings, moves, .. } = common.clone();
     let shadow = config.profile.shadow.as_ref().map(|shadow| ReadyShadow::of(shadow, &common.decoders)).transpose()?;
     let LaidOut { mut silos, fills, supervisor, measured } =
@@ -234,6 +233,7 @@ fn common(
     notes: &mut Vec<String>,
 ) -> Result<Common, StartError> {
     let profile = &config.profile;
+    notes.extend(profile.without_effect().iter().map(|error| format!("without effect: {error}")));
     let moves = MoveRequests::new(profile.input.streams, profile.silos.settled(), profile.input.joint_every.is_some());
     let settings = Arc::new(Settings::new(&profile.limits));
     settings.set_overflow(&profile.placement.overflow);
