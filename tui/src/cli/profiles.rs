@@ -131,17 +131,9 @@ fn unplannable(profile: &Profile, file: &str) -> Option<Finding> {
             format!("at most {THREAD_ROLES_MAX} on one thread"),
             remedy,
         ),
-        error => parts(&error.to_string()),
+        error => error.parts(),
     };
     Some(Finding { file: file.to_owned(), line: 0, column: 0, found, expected, remedy })
-}
-
-/// The parts of `found .., expected ..; remedy`.
-fn parts(sentence: &str) -> (String, String, String) {
-    let found = sentence.strip_prefix("found ").unwrap_or(sentence);
-    let (found, rest) = found.split_once(", expected ").unwrap_or((found, "a plan that is possible"));
-    let (expected, remedy) = rest.rsplit_once("; ").unwrap_or((rest, "change the listed threads"));
-    (found.to_owned(), expected.to_owned(), remedy.to_owned())
 }
 
 fn list_text(entries: &[ProfileEntry]) -> String {

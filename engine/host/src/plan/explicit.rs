@@ -3,6 +3,7 @@
 //! Cold and pure; bounded by the list. Accepts the list unchanged, or refuses it with a reason.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use crate::host::HostFacts;
 use crate::plan::silos;
@@ -10,10 +11,9 @@ use crate::plan::{Plan, PlannedRole, PlannedThread, RoleKind};
 use crate::profile::{Decoders, Profile, SpinPolicy, THREAD_ROLES_MAX, ThreadSpec};
 
 /// Why the listed threads are not possible.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlanError {
     /// The threads need more cores than the process may use.
-    #[error("found threads on {found} cores, expected at most the {allowed} allowed; list fewer cores or say Auto")]
     TooManyCores {
         /// Cores listed.
         found: usize,
@@ -21,7 +21,6 @@ pub enum PlanError {
         allowed: usize,
     },
     /// The threads need more cores than the profile's `max_cores`.
-    #[error("found threads on {found} cores, expected at most max_cores, {max}; raise it or list fewer cores")]
     AboveMaxCores {
         /// Cores listed.
         found: usize,
@@ -29,7 +28,6 @@ pub enum PlanError {
         max: u32,
     },
     /// The process may not use the core.
-    #[error("found thread {thread} on core {core}, expected one of {allowed:?}; name one of these or say None")]
     CoreNotAllowed {
         /// The thread.
         thread: String,
@@ -39,19 +37,16 @@ pub enum PlanError {
         allowed: Vec<u32>,
     },
     /// Two threads have the same name.
-    #[error("found two threads named {name}, expected each name once; rename one of them")]
     NameTwice {
         /// The name.
         name: String,
     },
     /// A thread has no role.
-    #[error("found thread {thread} without roles, expected at least one; give it a role or remove it")]
     NoRoles {
         /// The thread.
         thread: String,
     },
     /// The profile does not have that silo.
-    #[error("found thread {thread} in silo {silo}, expected a silo below {silos}; raise silos or move the thread")]
     UnknownSilo {
         /// The thread.
         thread: String,
@@ -61,10 +56,6 @@ pub enum PlanError {
         silos: u32,
     },
     /// A thread has too many roles.
-    #[error(
-        "found {found} roles on thread {thread} ({silos} silo(s) on {cores} hot core(s)), expected at most \
-         {THREAD_ROLES_MAX} on one thread; {remedy}, or give the engine more cores"
-    )]
     TooManyRoles {
         /// The thread.
         thread: String,
@@ -78,7 +69,6 @@ pub enum PlanError {
         remedy: String,
     },
     /// No thread has the role.
-    #[error("found no thread with role {role} in silo {silo}, expected one; add the role to a thread of that silo")]
     RoleMissing {
         /// The silo.
         silo: u32,
@@ -86,7 +76,6 @@ pub enum PlanError {
         role: RoleKind,
     },
     /// A role that may exist once is listed twice.
-    #[error("found role {role} of silo {silo} on {first} and again on {second}, expected it once; remove one")]
     RoleTwice {
         /// The silo.
         silo: u32,
@@ -98,7 +87,6 @@ pub enum PlanError {
         second: String,
     },
     /// The listed decode workers differ from the profile's `decoders`.
-    #[error("found {found} decode roles in silo {silo}, expected decoders, {expected}; list as many or say Auto")]
     DecodersDiffer {
         /// The silo.
         silo: u32,
@@ -108,10 +96,6 @@ pub enum PlanError {
         expected: u32,
     },
     /// Two threads that never yield are on one core.
-    #[error(
-        "found {first} and {second} both on core {core} under spin Prod, expected one thread a core; move one or spin \
-         with Lab"
-    )]
     ProdShared {
         /// The core.
         core: u32,
@@ -121,6 +105,76 @@ pub enum PlanError {
         second: String,
     },
 }
+
+impl PlanError {
+    /// What was found, what was expected, and a remedy.
+    #[must_use]
+    pub fn parts(&self) -> (String, String, String) {
+        let (found, expected, remedy) = match self {
+            Self::TooManyCores { found, allowed } => (
+                format!("threads on {found} cores"),
+                format!("at most the {allowed} allowed"),
+                "list fewer cores or say Auto",
+            ),
+            Self::AboveMaxCores { found, max } => (
+                format!("threads on {found} cores"),
+                format!("at most max_cores, {max}"),
+                "raise it or list fewer cores",
+            ),
+            Self::CoreNotAllowed { thread, core, allowed } => (
+                format!("thread {thread} on core {core}"),
+                format!("one of {allowed:?}"),
+                "name one of these or say None",
+            ),
+            Self::NameTwice { name } => {
+                (format!("two threads named {name}"), "each name once".to_owned(), "rename one of them")
+            }
+            Self::NoRoles { thread } => {
+                (format!("thread {thread} without roles"), "at least one".to_owned(), "give it a role or remove it")
+            }
+            Self::UnknownSilo { thread, silo, silos } => (
+                format!("thread {thread} in silo {silo}"),
+                format!("a silo below {silos}"),
+                "raise silos or move the thread",
+            ),
+            Self::TooManyRoles { thread, found, silos, cores, remedy } => {
+                let found = format!("{found} roles on thread {thread} ({silos} silo(s) on {cores} hot core(s))");
+                let expected = format!("at most {THREAD_ROLES_MAX} on one thread");
+                return (found, expected, format!("{remedy}, or give the engine more cores"));
+            }
+            Self::RoleMissing { silo, role } => (
+                format!("no thread with role {role} in silo {silo}"),
+                "one".to_owned(),
+                "add the role to a thread of that silo",
+            ),
+            Self::RoleTwice { silo, role, first, second } => (
+                format!("role {role} of silo {silo} on {first} and again on {second}"),
+                "it once".to_owned(),
+                "remove one",
+            ),
+            Self::DecodersDiffer { silo, found, expected } => (
+                format!("{found} decode roles in silo {silo}"),
+                format!("decoders, {expected}"),
+                "list as many or say Auto",
+            ),
+            Self::ProdShared { core, first, second } => (
+                format!("{first} and {second} both on core {core} under spin Prod"),
+                "one thread a core".to_owned(),
+                "move one or spin with Lab",
+            ),
+        };
+        (found, expected, remedy.to_owned())
+    }
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (found, expected, remedy) = self.parts();
+        write!(f, "found {found}, expected {expected}; {remedy}")
+    }
+}
+
+impl std::error::Error for PlanError {}
 
 impl Plan {
     /// Checks the listed threads and makes their plan.
