@@ -155,36 +155,41 @@ impl ControlSocket {
     /// # Errors
     /// [`CommandError`], one sentence; nothing was changed, unless the engine was silent or has ended.
     pub fn execute(&self, command: Command, why: &str) -> Result<Done, CommandError> {
-        let about = format!("engine of process {}", self.pid);
+        self.open(command, why).map(|(_, done)| done)
+    }
+
+    /// As [`ControlSocket::execute`], and keeps the connection for other commands.
+    ///
+    /// # Errors
+    /// As [`ControlSocket::execute`].
+    pub fn open(&self, command: Command, why: &str) -> Result<(Wire, Done), CommandError> {
+        let (pid, about) = (self.pid, format!("engine of process {}", self.pid));
         let path = self.path.as_deref().ok_or_else(|| {
             let remedy = "the run's notes say why it has none";
             Unusable::new(&about, "no control socket", "one in its run directory", remedy)
         })?;
-        let refused = |error: WireError| {
+        let later = match command {
+            Command::Status | Command::InForce => "",
+            _ => "; it may still execute the command once it goes on",
+        };
+        let unusable = |error: WireError| {
             if error.is_silence() {
-                let expected = "one, unless the engine is frozen";
-                let remedy = "see where with pinwheel dump";
-                let later = "it may still execute the command once it goes on";
-                return Unusable::new(
-                    &about,
-                    error.error.to_string(),
-                    expected,
-                    format!("{remedy} {}; {later}", self.pid),
-                );
+                let remedy = format!("see where with pinwheel dump {pid}{later}");
+                return Unusable::new(&about, error.error.to_string(), "one, unless the engine is frozen", remedy);
             }
             if error.is_end() {
                 let found = format!("nobody at its control socket ({error})");
                 let remedy = "it ends or has ended, or its run directory was removed: see pinwheel postmortem";
-                return Unusable::new(&about, found, "a reply", format!("{remedy} {}", self.pid));
+                return Unusable::new(&about, found, "a reply", format!("{remedy} {pid}"));
             }
             let found = format!("its control socket refused the connection ({error})");
             let expected = format!("user {}'s to be open to us", self.uid);
             Unusable::new(&about, found, expected, "act as its user, or as root")
         };
-        let mut wire = Wire::connect(path, self.uid).map_err(refused)?;
-        match wire.ask(command, why).map_err(refused)? {
-            Outcome::Refused(said) => Err(CommandError::Refused { pid: self.pid, said }),
-            Outcome::Done(done) => Ok(done),
+        let mut wire = Wire::connect(path, self.uid).map_err(unusable)?;
+        match wire.ask(command, why).map_err(unusable)? {
+            Outcome::Refused(said) => Err(CommandError::Refused { pid, said }),
+            Outcome::Done(done) => Ok((wire, done)),
         }
     }
 }
@@ -282,6 +287,8 @@ mod tests {
         let killed = socket.execute(Command::Pause, "").unwrap_err().to_string();
         std::fs::remove_file(&path).unwrap();
         let gone = socket.execute(Command::Pause, "").unwrap_err().to_string();
+        // Whoever connects for longer is told the same.
+        assert_eq!(socket.open(Command::Status, "").err().map(|error| error.to_string()), Some(gone.clone()));
         for said in [ended, killed, gone] {
             assert!(said.contains("pinwheel postmortem 7") && !said.contains("act as its user"), "{said}");
         }

@@ -21,10 +21,9 @@ use crate::source::other_host::OtherHost;
 use crate::term::{self, Options};
 use clap::Args as ClapArgs;
 use pinwheel_engine::engine::Command;
-use pinwheel_engine::engine::wire::Outcome;
 use pinwheel_engine::profile::OnHangup;
 use pinwheel_engine::record::tape::Tape;
-use pinwheel_report::control::{Wire, WireError};
+use pinwheel_report::control::Wire;
 use rustix::process::{ioctl_tiocsctty, setsid};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use ssh::Remote;
@@ -225,33 +224,10 @@ fn line_of(found: &RunningEngine) -> Option<Line> {
 /// Connects to the engine's control socket and sends one request to detect a refusal; else one
 /// sentence why.
 pub(super) fn reach(found: &RunningEngine) -> Result<Line, String> {
-    let about = format!("engine of process {}", found.pid);
-    let socket = found
-        .socket
-        .as_deref()
-        .ok_or_else(|| format!("{about}: its run directory has no control socket; the run's notes say why"))?;
-    let remedy = "attach as that user, or without --control";
-    let refused = |said: String| {
-        format!(
-            "{about}: the control socket refused the connection ({said}) and belongs to user {}; {remedy}",
-            found.uid
-        )
-    };
-    let failed = |error: WireError| {
-        if error.is_silence() {
-            let remedy = format!("see where with pinwheel dump {}, or attach without --control", found.pid);
-            return format!("{about}: found {error}, expected one, unless the engine is frozen; {remedy}");
-        }
-        if error.is_end() {
-            let remedy = format!("see pinwheel postmortem {}, or attach without --control", found.pid);
-            return format!("{about}: nobody is at its control socket ({error}), so it ends or has ended; {remedy}");
-        }
-        refused(error.to_string())
-    };
-    let mut wire = Wire::connect(socket, found.uid).map_err(failed)?;
-    match wire.ask(Command::Status, "") {
-        Ok(Outcome::Done(_)) => Line::to(|| Some(wire)).map_err(|error| refused(error.to_string())),
-        Ok(Outcome::Refused(said)) => Err(format!("{about}: {said}")),
-        Err(error) => Err(failed(error)),
-    }
+    let connected = found.control_socket().open(Command::Status, "");
+    let (wire, _) = connected.map_err(|error| format!("{error}, or leave --control out"))?;
+    Line::to(|| Some(wire)).map_err(|error| {
+        let remedy = "raise the process limit (ulimit -u), or leave --control out";
+        format!("engine of process {}: found no thread for its connection ({error}), expected one; {remedy}", found.pid)
+    })
 }
