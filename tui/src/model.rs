@@ -131,7 +131,7 @@ pub struct Location {
     pub zoom: Zoom,
 }
 
-/// Longest note, characters.
+/// Longest line of input, characters.
 pub const NOTE_MAX: usize = 200;
 
 /// The span of the recorded past and the moment shown. Nanoseconds since the engine's start.

@@ -13,9 +13,6 @@ use pinwheel_engine::engine::{Command, LENT_MAX};
 use pinwheel_hosts::local_socket::Wanted;
 use std::time::Duration;
 
-/// Longest line of palette input, in characters.
-pub const TYPED_MAX: usize = 80;
-
 /// Palette input, and the index of the selected match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Typed {
@@ -94,7 +91,7 @@ fn split_span(typed: &str) -> (String, Option<Duration>) {
     }
 }
 
-/// Parses `90s`, `20m`, `2h`: whole numbers above 0, at most a day.
+/// Parses `90s`, `20m`, `2h`: whole numbers above 0, at most [`LENT_MAX`].
 pub fn span(text: &str) -> Option<Duration> {
     let unit = text.chars().last()?;
     let seconds: u64 = match unit {

@@ -12,7 +12,7 @@ use super::lists::Line;
 use crate::theme::Tone;
 use crate::widgets::format::count;
 use pinwheel_engine::board::snapshot::Snapshot;
-use pinwheel_engine::engine::{Command, InputSpec, LiveDrill, SiloCommand};
+use pinwheel_engine::engine::{Command, InputSpec, LiveDrill, MoveRefused, SiloCommand};
 use pinwheel_engine::profile::{Decoder, SHADOW_ONE_IN_DEFAULT};
 use pinwheel_hosts::local_socket::Wanted;
 
@@ -24,6 +24,20 @@ pub fn word(command: &Command) -> Option<String> {
         _ => false,
     };
     is_typed.then(|| command.to_string())
+}
+
+/// Why the engine of `snapshot` has no target of `command`; `None`: it has it, or the command needs none.
+pub fn missing(command: &Command, snapshot: &Snapshot) -> Option<String> {
+    let (stream, silo) = match *command {
+        Command::Silo { silo, .. } => (None, Some(silo)),
+        Command::Move { stream, to } => (Some(stream), Some(to)),
+        Command::Decoder { stream, .. } | Command::Model { stream, .. } => (stream, None),
+        _ => (None, None),
+    };
+    let (streams, silos) = (snapshot.streams.len() as u32, snapshot.silos.len() as u32);
+    let no_stream = stream.filter(|stream| *stream >= streams).map(|stream| MoveRefused::NoStream { stream, streams });
+    let no_silo = || silo.filter(|silo| *silo >= silos).map(|silo| MoveRefused::NoSilo { silo, silos });
+    no_stream.or_else(no_silo).map(|refused| refused.to_string())
 }
 
 /// The consequences of `command`; `open` shots are in the path.

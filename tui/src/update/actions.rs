@@ -3,7 +3,7 @@
 //! Pure, on the console thread. The only place that drains or leaves at the operator's request;
 //! profiles are in [`super::profile`].
 
-use super::refusals::refuse_while_watching;
+use super::refusals::{refuse_while_leaving, refuse_while_watching};
 use super::{lists, moves, notice, palette, past, profile, questions, refuse_suspend};
 use crate::effect::{ConsoleEnd, Effect};
 use crate::keymap::{Action, Scope};
@@ -377,7 +377,9 @@ fn quit(model: &mut Model) -> Vec<Effect> {
 
 fn confirm(model: &mut Model) -> Vec<Effect> {
     match model.overlay.take() {
-        Some(Overlay::AskApply(asked)) if !profile::refuse_while_leaving(model) => profile::apply(model, &asked),
+        Some(Overlay::AskApply(asked)) if !refuse_while_leaving(model, profile::SWITCH) => {
+            profile::apply(model, &asked)
+        }
         Some(Overlay::Palette(typed)) => run(model, &typed),
         Some(Overlay::AskQuit) => {
             if model.finished == Finished::Yes {

@@ -4,46 +4,39 @@
 //! question, or for a step down, which takes no resources from other users.
 
 use super::notice;
-use super::refusals::{refuse_in_recording, refuse_while_watching};
+use super::refusals::{refuse_in_recording, refuse_while_leaving, refuse_while_watching};
 use crate::effect::Effect;
 use crate::model::commands::said;
 use crate::model::measured::{AFTER_NS, Facts};
 use crate::model::switch::{Switch, Why};
-use crate::model::{Asked, Leaving, Model, NoticeKind, Overlay, Picture, SWITCHES_MAX};
-use crate::msg::Finished;
+use crate::model::{Asked, Model, NoticeKind, Overlay, Picture, SWITCHES_MAX};
 use crate::source::Offer;
 use pinwheel_engine::board::SpinPolicy;
 use pinwheel_engine::engine::Command;
 use pinwheel_engine::profile::{self, Applies};
 use std::time::Duration;
 
+/// What is refused.
+pub(super) const SWITCH: &str = "profile switch";
+
 /// Opens the chooser.
 pub(super) fn choose(model: &mut Model) -> Vec<Effect> {
-    if refuse_in_recording(model, "another profile") || refuse_while_leaving(model) {
+    if refuse_in_recording(model, "another profile") || refuse_while_leaving(model, SWITCH) {
         return Vec::new();
     }
     model.overlay = Some(Overlay::Chooser);
     vec![Effect::ListOffers]
 }
 
-/// Refuses with a notice if the engine is draining or has ended.
-pub(super) fn refuse_while_leaving(model: &mut Model) -> bool {
-    if model.finished == Finished::Yes || model.leaving != Leaving::No {
-        notice(model, NoticeKind::Refused, "cannot switch profiles: the engine is draining or has ended".to_owned());
-        return true;
-    }
-    false
-}
-
 /// Takes the profile of that index: a step down from the chooser at once, others after a question.
 pub(super) fn take(model: &mut Model, index: usize, span: Option<Duration>) -> Vec<Effect> {
-    if refuse_while_leaving(model) {
+    if refuse_while_leaving(model, SWITCH) {
         model.overlay = None;
         return Vec::new();
     }
     let Some(offer) = model.offers.iter().flatten().nth(index).cloned() else { return Vec::new() };
     model.cursor.profile = index;
-    if refuse_while_watching(model, "profile switch") {
+    if refuse_while_watching(model, SWITCH) {
         model.overlay = None;
         return Vec::new();
     }
@@ -53,7 +46,7 @@ pub(super) fn take(model: &mut Model, index: usize, span: Option<Duration>) -> V
 
 /// Takes the last switch back.
 pub(super) fn undo(model: &mut Model) -> Vec<Effect> {
-    if refuse_while_leaving(model) || refuse_while_watching(model, "profile switch") {
+    if refuse_while_leaving(model, SWITCH) || refuse_while_watching(model, SWITCH) {
         return Vec::new();
     }
     let Some(before) = model.switch.as_ref().map(|switch| switch.from.clone()) else {

@@ -2,17 +2,21 @@
 //!
 //! Pure, on the console thread. Input of reasons for commands is here too.
 
-use super::refusals::{refuse_in_recording, refuse_while_watching};
-use super::{notice, profile};
+use super::notice;
+use super::refusals::{refuse_in_recording, refuse_while_leaving, refuse_while_watching};
 use crate::effect::Effect;
-use crate::model::questions::word;
+use crate::model::questions::{missing, word};
 use crate::model::{Model, NoticeKind, Overlay, View};
 use pinwheel_engine::engine::{Command, InputSpec, SiloCommand};
 use pinwheel_hosts::local_socket::Wanted;
 
-/// Asks for confirmation of `command`.
+/// Asks for confirmation of `command`, unless the engine has no such silo or stream.
 pub(super) fn ask(model: &mut Model, command: Command) -> Vec<Effect> {
     if refuse(model, &command.to_string()) {
+        return Vec::new();
+    }
+    if let Some(said) = model.live.picture.as_deref().and_then(|live| missing(&command, &live.snapshot)) {
+        notice(model, NoticeKind::Refused, format!("{command} refused: {said}"));
         return Vec::new();
     }
     model.overlay = Some(match word(&command) {
@@ -29,7 +33,7 @@ pub(super) fn about_hosts(model: &mut Model, wanted: Wanted) -> Vec<Effect> {
 
 /// Refuses with a notice in a recording, in a read-only console, and while leaving.
 pub(super) fn refuse(model: &mut Model, what: &str) -> bool {
-    refuse_in_recording(model, what) || refuse_while_watching(model, what) || profile::refuse_while_leaving(model)
+    refuse_in_recording(model, what) || refuse_while_watching(model, what) || refuse_while_leaving(model, what)
 }
 
 /// Asks about the silo under the cursor.
@@ -91,7 +95,7 @@ pub(super) fn another_input(model: &mut Model, text: &str) -> Vec<Effect> {
 /// Executes the confirmed command.
 pub(super) fn confirmed(model: &mut Model, command: Command) -> Vec<Effect> {
     let why = std::mem::take(&mut model.why);
-    if profile::refuse_while_leaving(model) { Vec::new() } else { vec![Effect::Execute(command, why)] }
+    if refuse_while_leaving(model, &command.to_string()) { Vec::new() } else { vec![Effect::Execute(command, why)] }
 }
 
 /// Executes if the word is right, with the reason that follows it; else the question stays.

@@ -1,7 +1,8 @@
-//! Refusals of a read-only console, and of one that shows a recording.
+//! Refusals of a read-only console, of one that shows a recording, and while the engine ends.
 
 use super::notice;
-use crate::model::{Model, NoticeKind};
+use crate::model::{Leaving, Model, NoticeKind};
+use crate::msg::Finished;
 use crate::source::Ownership;
 
 /// Refuses with a notice if this console is read-only.
@@ -23,4 +24,13 @@ pub(super) fn refuse_in_recording(model: &mut Model, what: &str) -> bool {
         notice(model, NoticeKind::Refused, format!("{what} refused: this is a recording, no engine runs"));
     }
     model.is_replay()
+}
+
+/// Refuses with a notice if the engine is draining or has ended.
+pub(super) fn refuse_while_leaving(model: &mut Model, what: &str) -> bool {
+    let is_leaving = model.finished == Finished::Yes || model.leaving != Leaving::No;
+    if is_leaving {
+        notice(model, NoticeKind::Refused, format!("{what} refused: the engine is draining or has ended"));
+    }
+    is_leaving
 }

@@ -4,7 +4,6 @@
 //! table's confirm key acts on it.
 
 use crate::keymap::key::Key;
-use crate::model::commands::TYPED_MAX;
 use crate::model::lists::{FILTER_MAX, List};
 use crate::model::{Model, NOTE_MAX, Overlay};
 
@@ -20,7 +19,7 @@ pub(super) fn write(model: &mut Model, key: Key) {
             | Overlay::Why(_, text),
         ) => letter(text, key, NOTE_MAX),
         Some(Overlay::Palette(typed)) => {
-            letter(&mut typed.text, key, TYPED_MAX);
+            letter(&mut typed.text, key, NOTE_MAX);
             typed.at = 0;
         }
         Some(Overlay::Filter(text)) => {

@@ -7,14 +7,23 @@ use crate::model::lists::List;
 use crate::model::measured::{AFTER_NS, Facts};
 use crate::model::{Overlay, View};
 use crate::msg::{Finished, Msg};
-use crate::source::{Access, Ownership};
+use crate::source::{Access, Ownership, Source};
 use crate::tests::synthetic::{SyntheticFaults, looked_up, snapshot};
-use pinwheel_engine::board::snapshot::{ActionView, AlarmView, Snapshot};
+use pinwheel_engine::board::snapshot::{ActionView, AlarmView, SiloView, Snapshot, StreamView};
 use pinwheel_engine::engine::{Command, InputSpec, SiloCommand};
 use pinwheel_engine::profile::{Applies, Change};
 
 fn write(bench: &mut Bench, text: &str) {
     bench.keys(&text.chars().map(Key::Char).collect::<Vec<_>>());
+}
+
+/// Shows the console an engine of three silos and four streams.
+fn widen(bench: &mut Bench) {
+    let mut now = bench.source.snapshot().unwrap();
+    now.silos.extend((1..3).map(|id| SiloView { id, ..now.silos[0].clone() }).collect::<Vec<_>>());
+    now.streams.extend((1..4).map(|id| StreamView { id, ..now.streams[0].clone() }).collect::<Vec<_>>());
+    let (now_ns, snapshot) = (bench.now_ns, Some(Box::new(now)));
+    bench.take(Msg::Snapshot { now_ns, snapshot, finished: Finished::No });
 }
 
 const KILL: Command = Command::Silo { silo: 0, command: SiloCommand::Kill };
@@ -71,6 +80,7 @@ fn a_drain_needs_a_yes_and_a_kill_needs_its_typed_words() {
 #[test]
 fn a_stream_is_moved_from_its_list_or_by_words_after_a_question() {
     let mut bench = Bench::new();
+    widen(&mut bench);
     bench.keys(&[Key::Char('t'), Key::Char('b')]);
     assert_eq!(bench.model.overlay, Some(Overlay::Move("0 ".to_owned())), "the stream under the cursor");
     write(&mut bench, "1");
@@ -92,23 +102,56 @@ fn a_stream_is_moved_from_its_list_or_by_words_after_a_question() {
 #[test]
 fn a_decoder_or_model_is_changed_by_words_after_a_question_and_a_model_is_taken_back_by_one_key() {
     let mut bench = Bench::new();
+    widen(&mut bench);
     let decoder = |stream| Command::Decoder { decoder: "union-find".to_owned(), stream };
     let model = |file: Option<&str>| Command::Model { file: file.map(str::to_owned), stream: None };
+    let long = format!("/models/{}.dem", "d".repeat(120));
+    let long_words = format!("model {long}");
     let written = [
+        (long_words.as_str(), model(Some(&long))),
         ("decoder union-find", decoder(None)),
         ("decoder union-find for stream 3", decoder(Some(3))),
         ("model today.dem", model(Some("today.dem"))),
     ];
-    for (words, command) in written {
+    for (words, command) in &written {
         bench.keys(&[Key::Char(':')]);
         write(&mut bench, words);
         bench.keys(&[Key::Enter]);
         assert_eq!(bench.model.overlay, Some(Overlay::Ask(command.clone())), "{words}");
         bench.keys(&[Key::Char('y')]);
-        assert_eq!(bench.source.executed.last(), Some(&command));
+        assert_eq!(bench.source.executed.last(), Some(command));
     }
     bench.keys(&[Key::Char('U'), Key::Char('n'), Key::Char('U'), Key::Char('y')]);
-    assert_eq!(bench.source.executed[3..], [model(None)]);
+    assert_eq!(bench.source.executed[written.len()..], [model(None)]);
+}
+
+#[test]
+fn a_command_on_a_silo_or_stream_that_is_not_there_is_refused_without_a_question() {
+    let mut bench = Bench::new();
+    widen(&mut bench);
+    for (words, part) in [
+        ("kill silo 7", "there is no silo 7; name one below 3"),
+        ("drain silo 3", "there is no silo 3"),
+        ("move stream 4 to silo 0", "there is no stream 4; name one below 4"),
+        ("move stream 0 to silo 5", "there is no silo 5"),
+        ("decoder lookup for stream 4", "there is no stream 4"),
+        ("model a.dem for stream 4", "there is no stream 4"),
+    ] {
+        bench.keys(&[Key::Char(':')]);
+        write(&mut bench, words);
+        bench.keys(&[Key::Enter]);
+        let said = bench.model.notice.take().map(|notice| notice.text).unwrap_or_default();
+        assert!(bench.model.overlay.is_none() && said.starts_with(&format!("{words} refused: {part}")), "{said}");
+    }
+    assert!(bench.source.executed.is_empty());
+}
+
+#[test]
+fn a_command_while_the_engine_drains_is_refused_by_its_own_name() {
+    let mut bench = Bench::new();
+    bench.keys(&[Key::Char('q'), Key::Char('y'), Key::Char('H')]);
+    let said = bench.model.notice.as_ref().map(|notice| notice.text.as_str());
+    assert_eq!(said, Some("hold of the feed refused: the engine is draining or has ended"));
 }
 
 #[test]
