@@ -69,9 +69,9 @@ pub struct Attach {
     clock: Clock,
     /// Moment and state of the last picture.
     last: Option<Seen>,
-    /// The profile in force, as the socket replied, and the epoch of the profile switch.
+    /// The profile in force, as the socket replied, and the number of actions before it was requested.
     in_force: Option<(Profile, u64)>,
-    /// The epoch of the last request for the profile.
+    /// The number of actions before the last request for the profile.
     asked: Option<u64>,
     tape: Option<Tape>,
     next_run: NextRun,
@@ -149,14 +149,14 @@ impl Attach {
         }
     }
 
-    /// Requests the profile in force, once per epoch.
-    fn learn(&mut self, epoch: u64) {
-        let known = self.in_force.as_ref().is_some_and(|(_, of)| *of == epoch);
-        if known || self.asked == Some(epoch) {
+    /// Requests the profile in force, once for each number of actions: whatever changes it is one.
+    fn learn(&mut self, actions: u64) {
+        let known = self.in_force.as_ref().is_some_and(|(_, of)| *of == actions);
+        if known || self.asked == Some(actions) {
             return;
         }
         if self.parts.line.as_ref().is_some_and(|line| line.ask(Command::InForce, "").is_ok()) {
-            self.asked = Some(epoch);
+            self.asked = Some(actions);
         }
     }
 }
@@ -169,7 +169,7 @@ impl Source for Attach {
         if self.goes_on(&snapshot) {
             self.follow_on(&snapshot);
         } else {
-            self.learn(snapshot.engine.spin_epoch_requested);
+            self.learn(snapshot.control.actions);
         }
         Some(snapshot)
     }
@@ -199,7 +199,7 @@ impl Source for Attach {
                 Outcome::Refused(_) if self.parts.access.is_err() => {}
                 Outcome::Refused(said) => replies.push(Reply::Refused(said)),
                 Outcome::Done(Done::InForce { text, .. }) => {
-                    // Belongs to the epoch of the request: a newer epoch causes another request.
+                    // Belongs to the actions before the request: a later action causes another request.
                     self.in_force = Profile::parse(&text, "profile in force").ok().zip(self.asked);
                 }
                 Outcome::Done(done) => replies.push(Reply::Done(done.to_string())),
@@ -243,6 +243,61 @@ impl Source for Attach {
         match &mut self.tape {
             Some(tape) => look(tape, at_ns, &self.parts.notes),
             None => Err("there is no recording yet; try again".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
+    use super::{Attach, Attached, Command, Done, Follow, Line, Outcome, Profile, Source, Succeeding};
+    use pinwheel_engine::board::{Board, Place, Shape, add, set};
+    use pinwheel_engine::engine::wire::{Reply, Request, VERSION};
+    use pinwheel_report::control::Wire;
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::net::UnixListener;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    #[test]
+    fn the_profile_in_force_is_asked_for_again_after_each_action() {
+        let folder = tempfile::tempdir().unwrap();
+        let shape = Shape { threads: 1, silos: 1, slots: 8, workers: 1, decoders: 1, streams: 1 };
+        let board = Board::create(shape, Place::Shared(folder.path().into())).unwrap();
+        set(&board.header().nanos_per_tick_q32, 1 << 32);
+        board.publish();
+        let path = folder.path().join("control.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let uid = std::fs::metadata(&path).unwrap().uid();
+        let (asks, asked) = channel();
+        std::thread::spawn(move || {
+            let mut stream = BufReader::new(listener.accept().unwrap().0);
+            let text = Profile::load("lab", None).unwrap().0.to_ron().unwrap();
+            let outcome = Outcome::Done(Done::InForce { name: "lab".to_owned(), text });
+            let reply = serde_json::to_string(&Reply { version: VERSION, outcome }).unwrap() + "\n";
+            let mut line = String::new();
+            while stream.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+                asks.send(serde_json::from_str::<Request>(&std::mem::take(&mut line)).unwrap().command).unwrap();
+                stream.get_mut().write_all(reply.as_bytes()).unwrap();
+            }
+        });
+        let mut source = Attach::new(Attached {
+            follow: Follow::open(board.path().unwrap()).unwrap(),
+            pid: std::process::id(),
+            uid,
+            line: Some(Line::to(move || Wire::connect(&path, uid).ok()).unwrap()),
+            access: Err("read-only".to_owned()),
+            run_dir: None,
+            notes: Vec::new(),
+            profiles: None,
+            successor: Box::new(|_| Succeeding::Gone),
+        });
+        for _ in 0..3 {
+            // Another decoder or rate, which no spin epoch shows.
+            add(&board.control().actions, 1);
+            source.snapshot().unwrap();
+            assert_eq!(asked.recv_timeout(Duration::from_secs(30)), Ok(Command::InForce));
         }
     }
 }
