@@ -2,7 +2,7 @@
 
 use crate::attach::{Headless, own_console};
 use crate::terminal::Terminal;
-use crate::world::{World, engine, golden, until, word};
+use crate::world::{World, acknowledged, drained, engine, golden, until, word};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -80,6 +80,21 @@ fn a_run_whose_results_are_of_one_input_takes_no_other() {
         assert!(said.contains(&format!("a run with {option} ")) && said.contains("start another"), "{said}");
         assert_eq!(world.run("ctl status").exits(0).json()["phase"], "LIVE");
     }
+}
+
+#[test]
+fn a_profile_for_a_limited_time_ends_with_its_run_and_another_decoder_stays() {
+    let _one = engine();
+    let world = World::new();
+    let _headless = Headless::start_with(&world, "--rate 2000 --duration 10m --headless --decoder correlated");
+    acknowledged(&world, "ctl decoder union-find");
+    acknowledged(&world, "ctl profile lab --for 10m");
+    world.run("ctl input sampler --dem surface_d3").exits(0);
+    let status = world.run("ctl status").exits(0).json();
+    assert_eq!((&status["profile"], &status["reverts_in_s"]), (&"shared".into(), &Value::Null));
+    let profile = fs::read_to_string(run_now(&world).join("profile.ron")).unwrap();
+    assert!(profile.contains("decoder: UnionFind"), "{profile}");
+    drained(&world, "ctl drain");
 }
 
 #[test]

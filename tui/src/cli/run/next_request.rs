@@ -27,8 +27,7 @@ pub(super) fn allows_next_run(request: &RunRequest) -> Result<(), String> {
     }
 }
 
-/// The request of the next run: the options and the current profile of this run, with the new
-/// input.
+/// The request of the next run: the options and `profile` of this run, with the new input.
 pub(super) fn request(
     args: &RunArgs,
     name: &str,
@@ -40,7 +39,9 @@ pub(super) fn request(
     let mut profile = profile.clone();
     let from = spec.from.as_str();
     let model = profile.input.source.model().to_owned();
-    (args.shots, args.soft, args.input, args.rate) = (None, None, None, None);
+    (args.shots, args.soft, args.input) = (None, None, None);
+    // The profile has them as they were given or changed since.
+    (args.rate, args.deadline, args.decoder, args.shadow) = (None, None, None, None);
     // The configuration belongs to the input that ends.
     (args.cudaq_config, args.ready_line) = (None, false);
     args.observables = spec.observables.as_ref().map(PathBuf::from);
@@ -96,8 +97,9 @@ mod tests {
     use super::{InputSpec, LivePlace, OutputMode, RunRequest, allows_next_run, is_same, request};
     use crate::cli::request::{ModelSource, ShotSource};
     use pinwheel_engine::code::Format;
-    use pinwheel_engine::profile::{Profile, Silos};
+    use pinwheel_engine::profile::{Decoder, Profile, Rate, Shadow, Silos};
     use std::path::PathBuf;
+    use std::time::Duration;
 
     fn lab() -> Profile {
         Profile::load("lab", None).unwrap().0
@@ -132,6 +134,23 @@ mod tests {
             let said = asked(&lab(), text).unwrap_err().to_string();
             assert!(said.contains(about) && !said.contains('\n'), "{said}");
         }
+    }
+
+    #[test]
+    fn what_was_changed_during_the_run_is_not_taken_back_by_the_options_of_its_start() {
+        let args = RunArgs {
+            rate: Some(Rate::Hz(5.0)),
+            deadline: Some(Duration::from_micros(20)),
+            decoder: Some(Decoder::Correlated),
+            shadow: Some(Shadow { decoder: Decoder::Lookup, one_in: 7, model: None }),
+            ..RunArgs::default()
+        };
+        let mut now = lab();
+        (now.decoder, now.limits.late_us) = (Decoder::UnionFind, 77);
+        let spec = InputSpec::parse("sampler").unwrap();
+        let next = request(&args, "lab", &now, &spec, OutputMode::People).unwrap().profile;
+        assert_eq!((next.decoder, next.limits.late_us, next.shadow), (Decoder::UnionFind, 77, None));
+        assert_eq!(next.input.rate, now.input.rate);
     }
 
     #[test]

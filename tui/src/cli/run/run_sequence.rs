@@ -260,11 +260,16 @@ impl RunSequence {
             return Err("an input change is already in progress; wait for it to finish".to_owned());
         }
         allows_next_run(&run.request)?;
-        let name = run.engine().snapshot().engine.profile;
-        let request = request(&self.start_options.args, &name, &run.engine().profile(), spec, run.request.output_mode);
+        // A profile that was taken for a limited time ends with its run: it must not become permanent.
+        let (name, profile) = run.engine().lasting_profile();
+        let is_limited = run.engine().snapshot().control.revert.is_some();
+        let request = request(&self.start_options.args, &name, &profile, spec, run.request.output_mode);
         let mut request = request.map_err(|refusal| refusal.to_string())?;
         request.profile_file = run.request.profile_file.clone().filter(|_| name == run.request.profile_name);
         request.notes.push(format!("follows run {} with another input", run.name()));
+        if is_limited {
+            request.notes.push(format!("profile {name} again: the limited switch ended with that run"));
+        }
         Ok(request)
     }
 
