@@ -190,7 +190,8 @@ impl Load {
         };
         // A later session of a stream takes over from an earlier one.
         let session = self.clock.started_utc().as_nanos() as u64 + self.elapsed().as_nanos() as u64;
-        let mut client = connect(&place, &board::directory(), session, 1).map_err(|error| refused(error.to_string()))?;
+        let mut client =
+            connect(&place, &board::directory(), session, 1).map_err(|error| refused(error.to_string()))?;
         let from = self.elapsed();
         while client.welcome().map_err(|error| refused(error.to_string()))?.is_none() {
             if self.elapsed() > from + GREETING {
