@@ -12,6 +12,7 @@ use super::roles::{NullSilo, STREAMS, Setup, wired};
 use super::threads::{HotThreads, shared_on};
 use pinwheel_edge::ring::broadcast;
 use pinwheel_edge::spin::{Phase, SpinPolicy};
+use pinwheel_engine::board;
 use pinwheel_engine::code::bundled_named;
 use pinwheel_engine::feed::address::SourceAddress;
 use pinwheel_engine::feed::bridge::{BridgeEnd, bridge};
