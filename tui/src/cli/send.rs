@@ -314,7 +314,13 @@ impl<'a> Run<'a> {
         // Of the last answer, or of the last shot sent.
         let mut heard = start;
         while self.answered < self.shots {
+            // Before the next shot: the system forgets what a Unix socket has not read when it sends to an engine that
+            // has ended since.
+            let answers = self.take(client)?;
             let now = self.clock.ticks();
+            if answers > 0 {
+                heard = now;
+            }
             let is_waiting = self.sent == self.shots;
             let due = match every {
                 Some(every) => start.plus(Ticks((self.sent as f64 * every) as u64)),
@@ -328,9 +334,7 @@ impl<'a> Run<'a> {
             if may_go && self.send_next(client, due)? {
                 heard = now;
             }
-            if self.take(client)? > 0 {
-                heard = self.clock.ticks();
-            } else if !may_go {
+            if answers == 0 && !may_go {
                 std::thread::yield_now();
             }
             // A slow rate has no shot due for long.
