@@ -50,8 +50,8 @@ int main(int count, char **words) {
     fseek(shots, 0, SEEK_END);
     uint64_t size = (uint64_t)ftell(shots), total = size / bytes;
     if (size % bytes != 0) {
-        fprintf(stderr, "send: found %llu bytes after the last whole shot, expected shots of %llu bytes; get the whole file, "
-            "or check that it is of the engine's model\n", (unsigned long long)(size % bytes), (unsigned long long)bytes);
+        fprintf(stderr, "send: found %llu bytes after the last whole shot, expected shots of %llu bytes; "
+            "get the whole file, or check that it is of the engine's model\n", (unsigned long long)(size % bytes), (unsigned long long)bytes);
         return 2;
     }
     rewind(shots);

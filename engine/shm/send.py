@@ -49,8 +49,8 @@ def main(path, shots_path, soft_path=None):
         data = shots.read()
     if len(data) % size:
         sys.exit(
-            f"send.py: found {len(data) % size} bytes after the last whole shot, expected shots of {size} bytes; get the "
-            "whole file, or check that it is of the engine's model"
+            f"send.py: found {len(data) % size} bytes after the last whole shot, expected shots of {size} bytes; "
+            "get the whole file, or check that it is of the engine's model"
         )
     records = [data[at : at + size] for at in range(0, len(data), size)]
     soft = None

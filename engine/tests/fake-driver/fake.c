@@ -254,7 +254,12 @@ int cuCtxDestroy_v2(Context *context)
     pthread_cond_broadcast(&change);
     pthread_mutex_unlock(&lock);
     for (Stream *one = context->streams, *next; one; one = next) { next = one->next; pthread_join(one->thread, NULL); free(one); }
-    for (Memory *one = context->memory, *next; one; one = next) { next = one->next; used -= one->bytes; free(one->at); free(one); }
+    for (Memory *one = context->memory, *next; one; one = next) {
+        next = one->next;
+        used -= one->bytes;
+        free(one->at);
+        free(one);
+    }
     if (current == context) current = NULL;
     // The handle itself stays, so that a late use meets a poisoned context and no freed memory.
     *context = (Context){ .poison = INVALID_CONTEXT };
@@ -279,7 +284,12 @@ int cuModuleGetFunction(Function **function, void *module, const char *name)
 }
 
 // Memory.
-int cuMemGetInfo_v2(size_t *unused, size_t *total) { IN_CONTEXT("cuMemGetInfo_v2"); *total = (size_t)1 << 34; *unused = *total / 2 - used; return OK; }
+int cuMemGetInfo_v2(size_t *unused, size_t *total) {
+    IN_CONTEXT("cuMemGetInfo_v2");
+    *total = (size_t)1 << 34;
+    *unused = *total / 2 - used;
+    return OK;
+}
 int cuMemAlloc_v2(Address *address, size_t bytes)
 {
     IN_CONTEXT("cuMemAlloc_v2");

@@ -378,8 +378,8 @@ impl Tape {
         Ok(Some(moment))
     }
 
-    /// Applies fast samples up to `until`, by the counter. A burst may be stored behind the next key snapshot, because it is
-    /// written when it is full or an alarm comes.
+    /// Applies fast samples up to `until`, by the counter. A burst may be stored behind the next key snapshot, because
+    /// it is written when it is full or an alarm comes.
     fn apply_fast_samples(&mut self, number: usize, until: Ticks, moment: &mut Moment) -> Result<(), TapeError> {
         let later = parts_of(&self.segment_bytes(number + 1)?, |kind| kind == Kind::Burst);
         let mut newest: Option<(Ticks, Vec<u64>)> = None;
