@@ -1,6 +1,6 @@
 //! Soft bytes: a map of them drawn for a model, and what the bytes of a shot make of its edges.
 //!
-//! By the page `guide/decoders.md`: in each shot the readouts' means are taken out of an edge, and what their bytes
+//! By the page `guide/heralds.md`: in each shot the readouts' means are taken out of an edge, and what their bytes
 //! say is put in. Byte 0 says nothing, 1 is as likely wrong as right, b is right with odds of b − 1 steps.
 
 use crate::draw::Draw;
