@@ -25,13 +25,13 @@ const SIZE_MAX: u16 = 1_000;
 #[derive(Debug, Clone, Default, ClapArgs)]
 #[command(group = clap::ArgGroup::new("screen").args(["snapshot", "svg"]))]
 pub struct ScreenArgs {
-    /// Print the console's screen at that moment, as text
+    /// Print the console's screen as text
     #[arg(long, conflicts_with = "json")]
     pub snapshot: bool,
-    /// Print the console's screen at that moment, as an SVG picture in the theme's colours
+    /// Print the console's screen as an SVG picture in the theme's colours
     #[arg(long, conflicts_with = "json")]
     pub svg: bool,
-    /// Print the view's list at that moment as comma-separated values, with every column
+    /// Print the view's list as comma-separated values, with every column
     #[arg(long, conflicts_with_all = ["json", "screen"])]
     pub csv: bool,
     /// View of --snapshot, --svg and --csv: overview, threads, streams, rings, alarms … [default:

@@ -324,8 +324,8 @@ pub enum Decoder {
         /// The plugin's configuration, JSON that is passed on unread; empty if omitted.
         #[serde(default)]
         config: String,
-        /// Runs it within the engine: faster, but a plugin that hangs or crashes then takes the engine with
-        /// it. `false` if omitted.
+        /// Runs it within the engine: faster, but if the plugin hangs or crashes, so does the engine.
+        /// `false` if omitted.
         #[serde(default)]
         trusted: bool,
         /// Time that a plugin in a process of its own has for one shot, µs, 1..=10000000, as far as the
@@ -399,22 +399,11 @@ pub enum DecoderKind {
     Plugin,
 }
 
+pinwheel_edge::names! { DecoderKind:
+    Matching "matching", Correlated "correlated", UnionFind "union-find", Lookup "lookup", Plugin "plugin",
+}
+
 impl DecoderKind {
-    /// All of them, in the order of their numbers, which answers and recordings carry.
-    pub const ALL: [Self; 5] = [Self::Matching, Self::Correlated, Self::UnionFind, Self::Lookup, Self::Plugin];
-
-    /// Name on a command line and in JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Matching => "matching",
-            Self::Correlated => "correlated",
-            Self::UnionFind => "union-find",
-            Self::Lookup => "lookup",
-            Self::Plugin => "plugin",
-        }
-    }
-
     /// The kind of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {

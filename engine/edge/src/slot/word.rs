@@ -45,19 +45,19 @@ pub enum ErrorCode {
     Drained = 9,
     /// No matching explains the syndrome (a detector fired that the model cannot explain).
     Unmatchable = 10,
-    /// The graph's window was full and the profile wants no shot to wait for it.
+    /// The graph's window was full, and by the profile no shot waits for it.
     WindowFull = 11,
-    /// The stream's state was not this silo's to write by the shot's total deadline.
+    /// The silo did not own the stream's state by the shot's total deadline.
     PageAway = 12,
-    /// It came by rounds, and its source gave up on the rest.
+    /// The shot came by rounds, and its source did not send the rest.
     RoundsMissing = 13,
-    /// It arrived, found no slot, and waited for longer than the profile lets it.
+    /// The shot found no free slot, and waited for one for longer than the profile allows.
     OverflowDeadline = 14,
-    /// It was the oldest of too many that waited for a slot.
+    /// The shot was the oldest of too many that waited for a slot.
     DroppedOldest = 15,
-    /// It arrived when no slot was free.
+    /// The shot arrived when no slot was free.
     DroppedNew = 16,
-    /// The silo that had it died.
+    /// The silo that had the shot failed.
     SiloDied = 17,
     /// A decoder plugin reported an error.
     PluginFailed = 18,
@@ -65,11 +65,11 @@ pub enum ErrorCode {
     PluginArgument = 19,
     /// A decoder plugin panicked.
     PluginPanicked = 20,
-    /// A decoder plugin said that it had panicked before.
+    /// A decoder plugin reported that it had panicked before.
     PluginPoisoned = 21,
     /// A decoder plugin asked for room for more mechanisms than the model has.
     PluginNoRoom = 22,
-    /// A decoder plugin wrote past the room for its answer, or said that it did.
+    /// A decoder plugin wrote past the room for its answer, or reported that it did.
     PluginPastRoom = 23,
     /// A decoder plugin named a mechanism that the model does not have.
     PluginNoMechanism = 24,
@@ -79,78 +79,42 @@ pub enum ErrorCode {
     PluginLate = 26,
     /// The process of a decoder plugin ended.
     PluginGone = 27,
-    /// No decoder could answer it by its deadline.
+    /// No decoder could answer the shot by its deadline.
     DeadlineTooNear = 28,
 }
 
+crate::names! { ErrorCode:
+    LaunchFailed "launch_failed",
+    LaunchUnknown "launch_unknown",
+    BadAddress "bad_address",
+    UnknownStream "unknown_stream",
+    LaunchDeadline "launch_deadline",
+    ShotDeadline "shot_deadline",
+    DeviceLost "device_lost",
+    DecoderPanic "decoder_panic",
+    Drained "drained",
+    Unmatchable "unmatchable",
+    WindowFull "window_full",
+    PageAway "page_away",
+    RoundsMissing "rounds_missing",
+    OverflowDeadline "overflow_deadline",
+    DroppedOldest "dropped_oldest",
+    DroppedNew "dropped_new",
+    SiloDied "silo_died",
+    PluginFailed "plugin_failed",
+    PluginArgument "plugin_argument",
+    PluginPanicked "plugin_panicked",
+    PluginPoisoned "plugin_poisoned",
+    PluginNoRoom "plugin_no_room",
+    PluginPastRoom "plugin_past_room",
+    PluginNoMechanism "plugin_no_mechanism",
+    PluginUnexplained "plugin_unexplained",
+    PluginLate "plugin_late",
+    PluginGone "plugin_gone",
+    DeadlineTooNear "deadline_too_near",
+}
+
 impl ErrorCode {
-    /// All codes, ascending.
-    pub const ALL: [ErrorCode; 28] = [
-        ErrorCode::LaunchFailed,
-        ErrorCode::LaunchUnknown,
-        ErrorCode::BadAddress,
-        ErrorCode::UnknownStream,
-        ErrorCode::LaunchDeadline,
-        ErrorCode::ShotDeadline,
-        ErrorCode::DeviceLost,
-        ErrorCode::DecoderPanic,
-        ErrorCode::Drained,
-        ErrorCode::Unmatchable,
-        ErrorCode::WindowFull,
-        ErrorCode::PageAway,
-        ErrorCode::RoundsMissing,
-        ErrorCode::OverflowDeadline,
-        ErrorCode::DroppedOldest,
-        ErrorCode::DroppedNew,
-        ErrorCode::SiloDied,
-        ErrorCode::PluginFailed,
-        ErrorCode::PluginArgument,
-        ErrorCode::PluginPanicked,
-        ErrorCode::PluginPoisoned,
-        ErrorCode::PluginNoRoom,
-        ErrorCode::PluginPastRoom,
-        ErrorCode::PluginNoMechanism,
-        ErrorCode::PluginUnexplained,
-        ErrorCode::PluginLate,
-        ErrorCode::PluginGone,
-        ErrorCode::DeadlineTooNear,
-    ];
-
-    /// Name as answer files and reports spell it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            ErrorCode::LaunchFailed => "launch_failed",
-            ErrorCode::LaunchUnknown => "launch_unknown",
-            ErrorCode::BadAddress => "bad_address",
-            ErrorCode::UnknownStream => "unknown_stream",
-            ErrorCode::LaunchDeadline => "launch_deadline",
-            ErrorCode::ShotDeadline => "shot_deadline",
-            ErrorCode::DeviceLost => "device_lost",
-            ErrorCode::DecoderPanic => "decoder_panic",
-            ErrorCode::Drained => "drained",
-            ErrorCode::Unmatchable => "unmatchable",
-            ErrorCode::WindowFull => "window_full",
-            ErrorCode::PageAway => "page_away",
-            ErrorCode::RoundsMissing => "rounds_missing",
-            ErrorCode::OverflowDeadline => "overflow_deadline",
-            ErrorCode::DroppedOldest => "dropped_oldest",
-            ErrorCode::DroppedNew => "dropped_new",
-            ErrorCode::SiloDied => "silo_died",
-            ErrorCode::PluginFailed => "plugin_failed",
-            ErrorCode::PluginArgument => "plugin_argument",
-            ErrorCode::PluginPanicked => "plugin_panicked",
-            ErrorCode::PluginPoisoned => "plugin_poisoned",
-            ErrorCode::PluginNoRoom => "plugin_no_room",
-            ErrorCode::PluginPastRoom => "plugin_past_room",
-            ErrorCode::PluginNoMechanism => "plugin_no_mechanism",
-            ErrorCode::PluginUnexplained => "plugin_unexplained",
-            ErrorCode::PluginLate => "plugin_late",
-            ErrorCode::PluginGone => "plugin_gone",
-            ErrorCode::DeadlineTooNear => "deadline_too_near",
-        }
-    }
-
     /// The code with this number.
     #[must_use]
     pub fn from_number(number: u16) -> Option<ErrorCode> {

@@ -34,7 +34,7 @@ pub fn text(snapshot: &Snapshot) -> String {
         let active = snapshot.alarms.iter().filter(|alarm| alarm.is_active() && alarm.severity == severity).count();
         page.sample("pinwheel_alarms_active", &[("severity", severity.name())], active as f64);
     }
-    page.family("pinwheel_faults", "counter", "Distinct faults, by name.");
+    page.family("pinwheel_faults", "counter", "Faults of the engine, by name.");
     for fault in &snapshot.faults {
         let silo = fault.silo.map(|silo| silo.to_string()).unwrap_or_default();
         page.sample("pinwheel_faults_total", &[("fault", &fault.name), ("silo", &silo)], fault.count as f64);

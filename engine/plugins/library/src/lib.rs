@@ -15,7 +15,7 @@
 //!
 //! # Why a plugin
 //! The library takes two minutes to build and its decoders take up to milliseconds a shot, allocate and may panic. In a
-//! process of its own none of this reaches the engine, and who does not use it does not build it.
+//! process of its own none of this affects the engine, and a build of the engine does not need it.
 
 use deq_decoder_abi::plugin::{DeqDecoder, HypergraphView, OutputBuffer, SyndromeView};
 use serde::Deserialize;

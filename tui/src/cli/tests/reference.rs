@@ -14,7 +14,7 @@ use crate::cli::manual::EXIT_STATUSES;
 use crate::keymap::{Scope, page};
 use clap::CommandFactory;
 use pinwheel_edge::slot::word::ErrorCode;
-use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::board::snapshot::{FaultView, Snapshot};
 use pinwheel_report::moment::{OF_THE_END, moment};
 
 use pinwheel_engine::profile::{Applies, Profile, RuleId, applies};
@@ -399,10 +399,14 @@ fn the_page_of_alarms_is_the_bundled_rules_and_the_drills() {
 
 #[test]
 fn the_page_of_metrics_is_what_a_scraper_gets() {
-    let shown = metrics::text(&golden());
+    let mut golden = golden();
+    let name = "launch_failed".to_owned();
+    golden.faults.push(FaultView { code: 1, name, silo: Some(0), count: 1, first_ns: 1, last_ns: 1, detail: 0 });
+    let shown = metrics::text(&golden);
     let mut text = format!("# Metrics\n\n{MADE}");
     text += "`pinwheel run --metrics 9464` serves these at `http://127.0.0.1:9464/metrics` in the OpenMetrics text format.\n\
-             Times are seconds. A summary has the quantiles 0.5, 0.9, 0.99 and 0.999, and none while it is empty.\n\n";
+             The samples of a counter are named as it is with `_total` behind, that of an info with `_info`. Times are\n\
+             seconds. A summary has the quantiles 0.5, 0.9, 0.99 and 0.999, and none while it is empty.\n\n";
     text += &head(&["name", "type", "labels", "meaning"]);
     let families: Vec<&str> = shown.split("# TYPE ").skip(1).collect();
     for family in families {
