@@ -48,36 +48,8 @@ pub enum FaultCode {
 }
 
 impl FaultCode {
-    /// All codes.
-    pub const ALL: [FaultCode; 41] = [
-        FaultCode::Answered(ErrorCode::LaunchFailed),
-        FaultCode::Answered(ErrorCode::LaunchUnknown),
-        FaultCode::Answered(ErrorCode::BadAddress),
-        FaultCode::Answered(ErrorCode::UnknownStream),
-        FaultCode::Answered(ErrorCode::LaunchDeadline),
-        FaultCode::Answered(ErrorCode::ShotDeadline),
-        FaultCode::Answered(ErrorCode::DeviceLost),
-        FaultCode::Answered(ErrorCode::DecoderPanic),
-        FaultCode::Answered(ErrorCode::Drained),
-        FaultCode::Answered(ErrorCode::Unmatchable),
-        FaultCode::Answered(ErrorCode::WindowFull),
-        FaultCode::Answered(ErrorCode::PageAway),
-        FaultCode::Answered(ErrorCode::RoundsMissing),
-        FaultCode::Answered(ErrorCode::OverflowDeadline),
-        FaultCode::Answered(ErrorCode::DroppedOldest),
-        FaultCode::Answered(ErrorCode::DroppedNew),
-        FaultCode::Answered(ErrorCode::SiloDied),
-        FaultCode::Answered(ErrorCode::PluginFailed),
-        FaultCode::Answered(ErrorCode::PluginArgument),
-        FaultCode::Answered(ErrorCode::PluginPanicked),
-        FaultCode::Answered(ErrorCode::PluginPoisoned),
-        FaultCode::Answered(ErrorCode::PluginNoRoom),
-        FaultCode::Answered(ErrorCode::PluginPastRoom),
-        FaultCode::Answered(ErrorCode::PluginNoMechanism),
-        FaultCode::Answered(ErrorCode::PluginUnexplained),
-        FaultCode::Answered(ErrorCode::PluginLate),
-        FaultCode::Answered(ErrorCode::PluginGone),
-        FaultCode::Answered(ErrorCode::DeadlineTooNear),
+    /// The codes that answer no shot, in the order of their numbers.
+    const UNANSWERED: [FaultCode; 13] = [
         FaultCode::LateCompletion,
         FaultCode::WorkerQuarantined,
         FaultCode::DeviceLost,
@@ -92,6 +64,19 @@ impl FaultCode {
         FaultCode::CounterStepped,
         FaultCode::RequestsMissing,
     ];
+
+    /// All codes.
+    pub const ALL: [FaultCode; ErrorCode::ALL.len() + FaultCode::UNANSWERED.len()] = {
+        let (errors, others) = (ErrorCode::ALL, FaultCode::UNANSWERED);
+        let mut all = [FaultCode::RequestsMissing; ErrorCode::ALL.len() + FaultCode::UNANSWERED.len()];
+        let mut row = 0;
+        while row < all.len() {
+            let at = row.saturating_sub(errors.len());
+            all[row] = if row < errors.len() { FaultCode::Answered(errors[row]) } else { others[at] };
+            row += 1;
+        }
+        all
+    };
 
     /// Number, as logs and JSON carry it.
     #[inline]

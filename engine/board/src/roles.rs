@@ -24,27 +24,14 @@ pub enum RoleKind {
     Harvest,
 }
 
-impl RoleKind {
-    /// Every role, in the order in which a shot passes them.
-    pub const ALL: [Self; 7] =
-        [Self::Feed, Self::Dispatch, Self::Device, Self::Poll, Self::Graph, Self::Decode, Self::Harvest];
+pinwheel_edge::names! { RoleKind:
+    Feed "feed", Dispatch "dispatch", Device "device", Poll "poll", Graph "graph", Decode "decode",
+    Harvest "harvest",
+}
 
+impl RoleKind {
     /// The roles that a silo has exactly once, in the order in which a frame runs them when folded.
     pub const RING: [Self; 6] = [Self::Feed, Self::Dispatch, Self::Device, Self::Poll, Self::Graph, Self::Harvest];
-
-    /// The lower-case name used in thread names, on the board and in JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Feed => "feed",
-            Self::Dispatch => "dispatch",
-            Self::Device => "device",
-            Self::Poll => "poll",
-            Self::Graph => "graph",
-            Self::Decode => "decode",
-            Self::Harvest => "harvest",
-        }
-    }
 }
 
 impl std::fmt::Display for RoleKind {
@@ -105,30 +92,11 @@ pub enum SiloState {
     Rejoining,
 }
 
+pinwheel_edge::names! { SiloState:
+    Live "live", Draining "draining", Drained "drained", Dying "dying", Dead "dead", Rejoining "rejoining",
+}
+
 impl SiloState {
-    /// All of them, in the order of their codes.
-    pub const ALL: [SiloState; 6] = [
-        SiloState::Live,
-        SiloState::Draining,
-        SiloState::Drained,
-        SiloState::Dying,
-        SiloState::Dead,
-        SiloState::Rejoining,
-    ];
-
-    /// Name on screen and in JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            SiloState::Live => "live",
-            SiloState::Draining => "draining",
-            SiloState::Drained => "drained",
-            SiloState::Dying => "dying",
-            SiloState::Dead => "dead",
-            SiloState::Rejoining => "rejoining",
-        }
-    }
-
     /// The state of this code; an unknown code reads as dead.
     #[must_use]
     pub fn from_code(code: u64) -> SiloState {

@@ -20,39 +20,19 @@ pub enum SourceKind {
     Cudaq,
 }
 
+pinwheel_edge::names! { SourceKind: Udp "udp", Unix "unix", Shm "shm", Cudaq "cudaq" }
+
 impl SourceKind {
     /// Number on the board.
     #[must_use]
     pub const fn code(self) -> u64 {
-        match self {
-            SourceKind::Udp => 1,
-            SourceKind::Unix => 2,
-            SourceKind::Shm => 3,
-            SourceKind::Cudaq => 4,
-        }
+        self as u64 + 1
     }
 
     /// From the board; `None` where there is no live source.
     #[must_use]
-    pub const fn from_code(code: u64) -> Option<SourceKind> {
-        match code {
-            1 => Some(SourceKind::Udp),
-            2 => Some(SourceKind::Unix),
-            3 => Some(SourceKind::Shm),
-            4 => Some(SourceKind::Cudaq),
-            _ => None,
-        }
-    }
-
-    /// Name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            SourceKind::Udp => "udp",
-            SourceKind::Unix => "unix",
-            SourceKind::Shm => "shm",
-            SourceKind::Cudaq => "cudaq",
-        }
+    pub fn from_code(code: u64) -> Option<SourceKind> {
+        SourceKind::ALL.into_iter().find(|kind| kind.code() == code)
     }
 }
 
@@ -70,11 +50,11 @@ pub enum DecoderState {
     Failed,
 }
 
-impl DecoderState {
-    /// All states, in the order of their numbers.
-    pub const ALL: [DecoderState; 4] =
-        [DecoderState::Collecting, DecoderState::Decoding, DecoderState::Ready, DecoderState::Failed];
+pinwheel_edge::names! { DecoderState:
+    Collecting "collecting", Decoding "decoding", Ready "ready", Failed "failed",
+}
 
+impl DecoderState {
     /// Number on the board.
     #[must_use]
     pub const fn code(self) -> u64 {
@@ -85,17 +65,6 @@ impl DecoderState {
     #[must_use]
     pub fn from_code(code: u64) -> Option<DecoderState> {
         DecoderState::ALL.into_iter().find(|state| state.code() == code)
-    }
-
-    /// Name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            DecoderState::Collecting => "collecting",
-            DecoderState::Decoding => "decoding",
-            DecoderState::Ready => "ready",
-            DecoderState::Failed => "failed",
-        }
     }
 }
 
@@ -117,12 +86,7 @@ impl HealthVerdict {
     /// Number on the board.
     #[must_use]
     pub const fn code(self) -> u64 {
-        match self {
-            HealthVerdict::TooFew => 0,
-            HealthVerdict::Good => 1,
-            HealthVerdict::Suspect => 2,
-            HealthVerdict::Bad => 3,
-        }
+        self as u64
     }
 
     /// From the board; an unknown number reads as too few shots.
@@ -154,29 +118,9 @@ pub enum OverflowOutcome {
     SentElsewhere,
 }
 
-impl OverflowOutcome {
-    /// By number.
-    pub const ALL: [OverflowOutcome; 6] = [
-        OverflowOutcome::Waited,
-        OverflowOutcome::Expired,
-        OverflowOutcome::DroppedOldest,
-        OverflowOutcome::DroppedNew,
-        OverflowOutcome::SentToCpu,
-        OverflowOutcome::SentElsewhere,
-    ];
-
-    /// Name on screen and in JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            OverflowOutcome::Waited => "waited",
-            OverflowOutcome::Expired => "expired",
-            OverflowOutcome::DroppedOldest => "dropped_oldest",
-            OverflowOutcome::DroppedNew => "dropped_new",
-            OverflowOutcome::SentToCpu => "sent_to_cpu",
-            OverflowOutcome::SentElsewhere => "sent_elsewhere",
-        }
-    }
+pinwheel_edge::names! { OverflowOutcome:
+    Waited "waited", Expired "expired", DroppedOldest "dropped_oldest", DroppedNew "dropped_new",
+    SentToCpu "sent_to_cpu", SentElsewhere "sent_elsewhere",
 }
 
 /// Stage of a move.
@@ -194,18 +138,4 @@ pub enum MoveStage {
     Resume,
 }
 
-impl MoveStage {
-    /// All of them, in the order of their codes.
-    pub const ALL: [MoveStage; 4] = [MoveStage::Quiesce, MoveStage::Transfer, MoveStage::Return, MoveStage::Resume];
-
-    /// Name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            MoveStage::Quiesce => "quiesce",
-            MoveStage::Transfer => "transfer",
-            MoveStage::Return => "return",
-            MoveStage::Resume => "resume",
-        }
-    }
-}
+pinwheel_edge::names! { MoveStage: Quiesce "quiesce", Transfer "transfer", Return "return", Resume "resume" }

@@ -25,6 +25,8 @@ pub enum SpinPolicy {
     Shared,
 }
 
+crate::names! { SpinPolicy: Prod "prod", Lab "lab", Shared "shared" }
+
 impl SpinPolicy {
     const fn code(self) -> u64 {
         match self {
@@ -41,16 +43,6 @@ impl SpinPolicy {
             0 => SpinPolicy::Prod,
             1 => SpinPolicy::Lab,
             _ => SpinPolicy::Shared,
-        }
-    }
-
-    /// Name as profiles spell it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            SpinPolicy::Prod => "prod",
-            SpinPolicy::Lab => "lab",
-            SpinPolicy::Shared => "shared",
         }
     }
 }
@@ -180,6 +172,8 @@ pub enum Phase {
     Shutdown,
 }
 
+crate::names! { Phase: Init "INIT", Warmup "WARMUP", Live "LIVE", Drain "DRAIN", Shutdown "SHUTDOWN" }
+
 impl Phase {
     /// From a word; an unknown code reads as `Shutdown`, the phase in which nothing is started.
     #[must_use]
@@ -190,18 +184,6 @@ impl Phase {
             2 => Phase::Live,
             3 => Phase::Drain,
             _ => Phase::Shutdown,
-        }
-    }
-
-    /// Name in capitals, as the console shows it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Phase::Init => "INIT",
-            Phase::Warmup => "WARMUP",
-            Phase::Live => "LIVE",
-            Phase::Drain => "DRAIN",
-            Phase::Shutdown => "SHUTDOWN",
         }
     }
 }

@@ -68,20 +68,9 @@ pub enum Kind {
     Unattributed,
 }
 
-impl Kind {
-    /// Its name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kind::Task => "task",
-            Kind::Interrupt => "interrupt",
-            Kind::InterProcessor => "inter-processor interrupt",
-            Kind::Softirq => "softirq",
-            Kind::Steal => "steal",
-            Kind::BelowKernel => "below the kernel",
-            Kind::Unattributed => "not attributed",
-        }
-    }
+pinwheel_edge::names! { Kind:
+    Task "task", Interrupt "interrupt", InterProcessor "inter-processor interrupt", Softirq "softirq",
+    Steal "steal", BelowKernel "below the kernel", Unattributed "not attributed",
 }
 
 /// The noise of one core.

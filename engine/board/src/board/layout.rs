@@ -304,23 +304,8 @@ pub enum Stage {
     Harvest,
 }
 
-impl Stage {
-    /// In path order.
-    pub const ALL: [Stage; 6] =
-        [Stage::Feed, Stage::Dispatch, Stage::Device, Stage::Queue, Stage::Decode, Stage::Harvest];
-
-    /// Name on screen and in JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Stage::Feed => "feed",
-            Stage::Dispatch => "dispatch",
-            Stage::Device => "device",
-            Stage::Queue => "queue",
-            Stage::Decode => "decode",
-            Stage::Harvest => "harvest",
-        }
-    }
+pinwheel_edge::names! { Stage:
+    Feed "feed", Dispatch "dispatch", Device "device", Queue "queue", Decode "decode", Harvest "harvest",
 }
 
 /// FNV-1a over every field's name and offset, every block's size, and the histogram's buckets.

@@ -47,58 +47,32 @@ pub enum EventCode {
     MoveGivenUp = 21,
 }
 
-impl EventCode {
-    /// All codes.
-    pub const ALL: [EventCode; 18] = [
-        EventCode::PhaseEntered,
-        EventCode::PolicyAcknowledged,
-        EventCode::WorkerQuarantined,
-        EventCode::LaunchDeadline,
-        EventCode::LateCompletion,
-        EventCode::DeviceLost,
-        EventCode::DeviceRecovered,
-        EventCode::RoleDied,
-        EventCode::DrainFinished,
-        EventCode::UtcStepped,
-        EventCode::CounterStepped,
-        EventCode::LogFull,
-        EventCode::Note,
-        EventCode::RecorderInMemory,
-        EventCode::RunsRemoved,
-        EventCode::Operated,
-        EventCode::StreamMoved,
-        EventCode::MoveGivenUp,
-    ];
+pinwheel_edge::names! { EventCode:
+    PhaseEntered "phase_entered",
+    PolicyAcknowledged "policy_acknowledged",
+    WorkerQuarantined "worker_quarantined",
+    LaunchDeadline "launch_deadline",
+    LateCompletion "late_completion",
+    DeviceLost "device_lost",
+    DeviceRecovered "device_recovered",
+    RoleDied "role_died",
+    DrainFinished "drain_finished",
+    UtcStepped "utc_stepped",
+    CounterStepped "counter_stepped",
+    LogFull "log_full",
+    Note "note",
+    RecorderInMemory "recorder_in_memory",
+    RunsRemoved "runs_removed",
+    Operated "operated",
+    StreamMoved "stream_moved",
+    MoveGivenUp "move_given_up",
+}
 
+impl EventCode {
     /// Inverse of the number.
     #[must_use]
     pub fn from_number(number: u16) -> Option<EventCode> {
         EventCode::ALL.into_iter().find(|code| *code as u16 == number)
-    }
-
-    /// Name, stable for scripts.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            EventCode::PhaseEntered => "phase_entered",
-            EventCode::PolicyAcknowledged => "policy_acknowledged",
-            EventCode::WorkerQuarantined => "worker_quarantined",
-            EventCode::LaunchDeadline => "launch_deadline",
-            EventCode::LateCompletion => "late_completion",
-            EventCode::DeviceLost => "device_lost",
-            EventCode::DeviceRecovered => "device_recovered",
-            EventCode::RoleDied => "role_died",
-            EventCode::DrainFinished => "drain_finished",
-            EventCode::UtcStepped => "utc_stepped",
-            EventCode::CounterStepped => "counter_stepped",
-            EventCode::LogFull => "log_full",
-            EventCode::Note => "note",
-            EventCode::RecorderInMemory => "recorder_in_memory",
-            EventCode::RunsRemoved => "runs_removed",
-            EventCode::Operated => "operated",
-            EventCode::StreamMoved => "stream_moved",
-            EventCode::MoveGivenUp => "move_given_up",
-        }
     }
 }
 

@@ -44,6 +44,8 @@ pub enum Severity {
     Critical,
 }
 
+pinwheel_edge::names! { Severity: Note "note", Warn "warn", Critical "critical" }
+
 impl Severity {
     /// Number on the board.
     #[must_use]
@@ -58,16 +60,6 @@ impl Severity {
             0 => Severity::Note,
             1 => Severity::Warn,
             _ => Severity::Critical,
-        }
-    }
-
-    /// Lower-case name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Severity::Note => "note",
-            Severity::Warn => "warn",
-            Severity::Critical => "critical",
         }
     }
 }

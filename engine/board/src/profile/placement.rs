@@ -60,17 +60,8 @@ pub enum PlaceBy {
     Random,
 }
 
-impl PlaceBy {
-    /// Name on screen and in JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            PlaceBy::BestOfTwo => "best of two",
-            PlaceBy::LowestAverage => "lowest average",
-            PlaceBy::RoundRobin => "round robin",
-            PlaceBy::Random => "random",
-        }
-    }
+pinwheel_edge::names! { PlaceBy:
+    BestOfTwo "best of two", LowestAverage "lowest average", RoundRobin "round robin", Random "random",
 }
 
 /// Action of a placement with every silo above the limits.
@@ -112,25 +103,6 @@ pub enum OverflowStrategy {
     Migrate,
 }
 
-impl OverflowStrategy {
-    /// All of them, by their number.
-    pub const ALL: [OverflowStrategy; 5] = [
-        OverflowStrategy::Block,
-        OverflowStrategy::DropOldest,
-        OverflowStrategy::DropNew,
-        OverflowStrategy::CpuFallback,
-        OverflowStrategy::Migrate,
-    ];
-
-    /// Name as the profile spells it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            OverflowStrategy::Block => "Block",
-            OverflowStrategy::DropOldest => "DropOldest",
-            OverflowStrategy::DropNew => "DropNew",
-            OverflowStrategy::CpuFallback => "CpuFallback",
-            OverflowStrategy::Migrate => "Migrate",
-        }
-    }
+pinwheel_edge::names! { OverflowStrategy:
+    Block "Block", DropOldest "DropOldest", DropNew "DropNew", CpuFallback "CpuFallback", Migrate "Migrate",
 }

@@ -47,24 +47,12 @@ pub enum State {
     InDoubt,
 }
 
+crate::names! { State:
+    Idle "IDLE", LocalHot "LOCAL_HOT", Leased "LEASED", Transferring "TRANSFERRING", NotOwner "NOT_OWNER",
+    InDoubt "IN_DOUBT",
+}
+
 impl State {
-    /// All states, in the order of their codes.
-    pub const ALL: [State; 6] =
-        [State::Idle, State::LocalHot, State::Leased, State::Transferring, State::NotOwner, State::InDoubt];
-
-    /// The state's name in seed 001.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            State::Idle => "IDLE",
-            State::LocalHot => "LOCAL_HOT",
-            State::Leased => "LEASED",
-            State::Transferring => "TRANSFERRING",
-            State::NotOwner => "NOT_OWNER",
-            State::InDoubt => "IN_DOUBT",
-        }
-    }
-
     /// Codes 6 and 7 are never written; they read as the state that permits nothing.
     const fn of(code: u64) -> State {
         match code {

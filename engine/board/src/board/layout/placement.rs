@@ -36,24 +36,8 @@ pub enum Queue {
 /// Number of queues.
 pub const QUEUES: usize = Queue::ALL.len();
 
-impl Queue {
-    /// In path order.
-    pub const ALL: [Queue; 7] =
-        [Queue::Rx, Queue::Device, Queue::Ready, Queue::Pool, Queue::Decode, Queue::Tx, Queue::Ports];
-
-    /// Name on screen and in JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Queue::Rx => "rx",
-            Queue::Device => "device",
-            Queue::Ready => "ready",
-            Queue::Pool => "pool",
-            Queue::Decode => "decode",
-            Queue::Tx => "tx",
-            Queue::Ports => "ports",
-        }
-    }
+pinwheel_edge::names! { Queue:
+    Rx "rx", Device "device", Ready "ready", Pool "pool", Decode "decode", Tx "tx", Ports "ports",
 }
 
 /// Decisions shown.
