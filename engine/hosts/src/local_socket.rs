@@ -1,9 +1,10 @@
 //! The socket at which programs of the same user ask an engine about its hosts: `hosts.sock` in its run
 //! directory.
 //!
-//! Owns the socket's file and a thread. One client at a time, one line each way. Bounds:
-//! [`CLIENT_LIMIT`] for a client, [`REPLY_LIMIT`] for a reply, [`LINE_BYTES_MAX`] for a line. Never
-//! touches the engine: the bridge's thread answers.
+//! Owns the socket's file, a thread, and one for each client: a question for a host that does not
+//! answer holds up nobody else. One line each way. Bounds: [`CLIENTS_MAX`] clients, [`CLIENT_LIMIT`]
+//! for a client, [`REPLY_LIMIT`] for a reply, [`LINE_BYTES_MAX`] for a line. Never touches the engine:
+//! the bridge's thread answers.
 
 use crate::status::Status;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -21,6 +22,8 @@ use std::time::Duration;
 
 /// Name of the socket in a run's directory.
 pub const FILE: &str = "hosts.sock";
+/// Most clients that have a thread of their own; after that they wait for each other.
+const CLIENTS_MAX: usize = 8;
 /// A client that sends or reads nothing for this long is dropped.
 const CLIENT_LIMIT: Duration = Duration::from_secs(1);
 /// Longest wait for a reply: a command to another host, and its acknowledgement.
@@ -92,24 +95,31 @@ impl LocalSocket {
     ///
     /// # Errors
     /// Errors of the system.
-    pub fn open(run_dir: &Path, ask: impl Fn(Asked) -> bool + Send + 'static) -> io::Result<LocalSocket> {
+    pub fn open(run_dir: &Path, ask: impl Fn(Asked) -> bool + Send + Sync + 'static) -> io::Result<LocalSocket> {
         let path = std::path::absolute(run_dir)?.join(FILE);
         let listener = shared::listen_for_owner(&path)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let serve = move || {
+        let (stopped, ask) = (Arc::clone(&stop), Arc::new(ask));
+        let thread = spawn("hosts-socket", move || {
+            let mut clients: Vec<JoinHandle<()>> = Vec::new();
             for stream in listener.incoming().map_while(Result::ok) {
                 // Relaxed: the connection that wakes this thread comes after the store.
                 if stopped.load(Ordering::Relaxed) {
                     break;
                 }
+                clients.retain(|client| !client.is_finished());
+                let ask = Arc::clone(&ask);
                 // A client that fails is its own affair.
-                let _ = serve(&stream, &ask);
+                let serve = move || drop(serve(&stream, &*ask));
+                if clients.len() < CLIENTS_MAX {
+                    // Without a thread its connection ends.
+                    clients.extend(spawn("hosts-client", serve));
+                } else {
+                    serve();
+                }
             }
-        };
-        let builder = std::thread::Builder::new().name("hosts-socket".to_owned());
-        #[expect(clippy::disallowed_methods, reason = "a cold thread of the bridge")]
-        let thread = builder.spawn(serve)?;
+            clients.into_iter().for_each(|client| drop(client.join()));
+        })?;
         Ok(LocalSocket { path, stop, thread: Some(thread) })
     }
 }
@@ -125,6 +135,11 @@ impl Drop for LocalSocket {
             let _ = thread.join();
         }
     }
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    #[expect(clippy::disallowed_methods, reason = "a cold thread of the bridge")]
+    std::thread::Builder::new().name(name.to_owned()).spawn(run)
 }
 
 fn serve(stream: &UnixStream, ask: &impl Fn(Asked) -> bool) -> io::Result<()> {
@@ -218,11 +233,13 @@ pub fn list_own(run_dir: &Path) -> Result<Status, String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "harness")]
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
     use super::{FILE, LocalSocket, Wanted, ask};
+    use pinwheel_engine::files::our_uid;
     use std::io::Write;
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::net::UnixStream;
+    use std::sync::mpsc::channel;
 
     #[test]
     fn a_question_is_answered_nonsense_is_refused_and_the_file_goes_with_the_socket() {
@@ -248,5 +265,21 @@ mod tests {
         drop(socket);
         assert!(!path.exists());
         assert!(ask(folder.path(), owner, &Wanted::List).unwrap_err().contains("--hosts"));
+    }
+
+    #[test]
+    fn a_question_for_a_host_that_does_not_answer_holds_up_no_other_question() {
+        let folder = tempfile::tempdir().unwrap();
+        let (keep, kept) = channel();
+        let _socket = LocalSocket::open(folder.path(), move |asked| match asked.wanted {
+            Wanted::Board { .. } => keep.send(asked.answer).is_ok(),
+            _ => asked.answer.send(Ok("listed".into())).is_ok(),
+        });
+        let run_dir = folder.path().to_owned();
+        let board = std::thread::spawn(move || ask(&run_dir, our_uid(), &Wanted::Board { host: "b".into() }));
+        let answer = kept.recv().unwrap();
+        assert_eq!(ask(folder.path(), our_uid(), &Wanted::List), Ok("listed".into()));
+        answer.send(Ok("its board".into())).unwrap();
+        assert_eq!(board.join().unwrap(), Ok("its board".into()));
     }
 }
