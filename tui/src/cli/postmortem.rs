@@ -12,8 +12,9 @@ use crate::source::replay::Replay;
 use crate::term;
 use clap::Args as ClapArgs;
 use pinwheel_engine::board::image::{self, Image};
+use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::board::{self, OwnerState};
-use pinwheel_engine::record::tape::{Moment, Tape};
+use pinwheel_engine::record::tape::{Moment, Tape, TapeError};
 use pinwheel_report::moment::moment;
 use pinwheel_report::runs::{LeftBoard, left_by, left_in};
 use serde_json::json;
@@ -67,7 +68,7 @@ pub fn postmortem(args: &PostmortemArgs, user_paths: &UserPaths) -> Result<u8, R
     }
     let kept = run.map_or_else(|| "no run directory".to_owned(), |run| format!("run {}", run.display()));
     let title = format!(
-        "{} left by process {}, last sign of life {:.1} s after its start; {kept}",
+        "{} left by process {}, last update {:.1} s after its start; {kept}",
         file.path.display(),
         file.pid,
         seconds(snapshot.at_ns)
@@ -75,13 +76,18 @@ pub fn postmortem(args: &PostmortemArgs, user_paths: &UserPaths) -> Result<u8, R
     Ok(written(say::text(&mut io::stdout().lock(), &words(&snapshot, &title)), 0))
 }
 
+/// The board of the killed process that ended last: a file's own time is that of its engine's start.
 fn find(directory: &Path, pid: Option<u32>) -> Result<LeftBoard, Refusal> {
-    let mut refused = None;
+    let (mut last, mut refused) = (None, None);
     for file in image::files(directory).into_iter().filter(|file| pid.is_none_or(|pid| pid == file.pid)) {
         match Image::open(&file.path) {
             Ok((image, OwnerState::Dead)) => {
-                let at = image.last_sign().map_err(pinwheel_engine::record::tape::TapeError::from)?;
-                return Ok(LeftBoard { file, moment: Moment::new(at, image) });
+                let at = image.last_sign().map_err(TapeError::from)?;
+                let moment = Moment::new(at, image);
+                let ended_ns = moment.snapshot().map_err(TapeError::from)?.map_or(0, |snapshot| utc_ns(&snapshot));
+                if last.as_ref().is_none_or(|(before_ns, _)| ended_ns > *before_ns) {
+                    last = Some((ended_ns, LeftBoard { file, moment }));
+                }
             }
             Ok((_, OwnerState::Alive)) => {
                 refused = Some(format!("process {} still running; see pinwheel dump {}", file.pid, file.pid))
@@ -89,7 +95,15 @@ fn find(directory: &Path, pid: Option<u32>) -> Result<LeftBoard, Refusal> {
             Err(error) => refused = Some(error.to_string()),
         }
     }
-    Err(nothing(directory, pid, refused.as_deref().unwrap_or("none")))
+    last.map(|(_, left)| left).ok_or_else(|| nothing(directory, pid, refused.as_deref().unwrap_or("none")))
+}
+
+/// When a snapshot was, nanoseconds since 1970.
+fn utc_ns(snapshot: &Snapshot) -> u64 {
+    let start_ns = snapshot.engine.started_utc_s.saturating_mul(1_000_000_000);
+    let pair = snapshot.clock.pair.as_ref();
+    let (from_ns, utc_ns) = pair.map_or((0, start_ns), |pair| (pair.at_ns, pair.utc_ns));
+    utc_ns.saturating_add(snapshot.at_ns).saturating_sub(from_ns)
 }
 
 fn nothing(directory: &Path, pid: Option<u32>, found: &str) -> Refusal {
@@ -97,4 +111,33 @@ fn nothing(directory: &Path, pid: Option<u32>, found: &str) -> Refusal {
     let about = format!("boards in {}", directory.display());
     let remedy = "an engine that ended normally leaves none: open its run with pinwheel replay last; boards under another PINWHEEL_SHM are not searched";
     Refusal::unusable(about, found, format!("the board of {whose}"), remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::find;
+    use pinwheel_engine::board::{Board, Place, Shape, set};
+    use std::fs::{self, File};
+    use std::time::{Duration, UNIX_EPOCH};
+
+    #[test]
+    fn the_board_of_the_process_that_ended_last_is_found_although_another_one_started_later() {
+        let folder = tempfile::tempdir().unwrap();
+        let shape = Shape { threads: 1, silos: 1, slots: 8, workers: 1, decoders: 1, streams: 1 };
+        let board = Board::create(shape, Place::Shared(folder.path().into())).unwrap();
+        set(&board.header().nanos_per_tick_q32, 1 << 32);
+        board.publish();
+        // By process: its start, and its last sign of life after that.
+        for (pid, start_s, lived_ns) in [(1u32, 100, 90_000_000_000), (2, 150, 5_000_000_000)] {
+            set(&board.header().started_utc_s, start_s);
+            set(&board.thread(0).heartbeat, lived_ns);
+            let left = folder.path().join(format!("board-{pid}"));
+            fs::copy(board.path().unwrap(), &left).unwrap();
+            let made = UNIX_EPOCH + Duration::from_secs(start_s);
+            File::options().write(true).open(&left).unwrap().set_modified(made).unwrap();
+        }
+        let found = |pid| find(folder.path(), pid).unwrap().file.pid;
+        assert_eq!((found(None), found(Some(2))), (1, 2));
+    }
 }
