@@ -8,6 +8,7 @@ use super::say;
 use super::values::duration;
 use clap::Args as ClapArgs;
 use pinwheel_engine::files;
+use pinwheel_engine::record::runs::is_run_name;
 use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::units::{Nanos, Ticks};
 use std::fs;
@@ -67,12 +68,13 @@ fn named(run: &str, logs: Option<&Path>, user_paths: &UserPaths) -> Result<PathB
     })
 }
 
-/// The runs in `logs`, oldest first.
+/// The runs in `logs`, oldest first, after those that were renamed: their names do not say when they were.
 fn list(logs: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(logs).into_iter().flatten().flatten();
     let mut runs: Vec<PathBuf> =
         entries.map(|entry| entry.path()).filter(|path| path.join("profile.ron").is_file()).collect();
-    runs.sort();
+    let has_time = |path: &Path| path.file_name().is_some_and(|name| is_run_name(&name.to_string_lossy()));
+    runs.sort_by(|one, other| (has_time(one), one).cmp(&(has_time(other), other)));
     runs
 }
 
@@ -126,7 +128,22 @@ pub fn outside(tape: &Tape, when: When) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Nanos, When, when};
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Nanos, When, list, when};
+    use std::fs;
+
+    #[test]
+    fn the_last_run_is_the_newest_although_older_ones_were_renamed() {
+        let logs = tempfile::tempdir().unwrap();
+        let names = ["before", "20260131T235959Z-lab", "20260201T000000Z-shared", "baseline"];
+        for name in names {
+            fs::create_dir(logs.path().join(name)).unwrap();
+            fs::write(logs.path().join(name).join("profile.ron"), "()").unwrap();
+        }
+        let found = list(logs.path());
+        let found: Vec<_> = found.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
+        assert_eq!(found, ["baseline", "before", "20260131T235959Z-lab", "20260201T000000Z-shared"]);
+    }
 
     #[test]
     fn moments_are_after_the_start_or_before_the_end() {

@@ -135,8 +135,9 @@ fn other_runs(logs: &Path, this: &Path) -> Vec<Run> {
         .collect()
 }
 
-/// `20260131T235959Z-`…
-fn is_run_name(name: &str) -> bool {
+/// Whether `name` is that of a run as it was made, which begins with its time: `20260131T235959Z-`…
+#[must_use]
+pub fn is_run_name(name: &str) -> bool {
     let shape = b"dddddddd?dddddd?";
     let bytes = name.as_bytes();
     bytes.len() > 17
