@@ -92,9 +92,8 @@ pub fn attach(args: &AttachArgs, user_paths: &UserPaths) -> Result<u8, Refusal> 
     }
     if let Some(form) = args.form() {
         let found = engines::find(args.engine.as_deref())?;
-        let pid = found.pid;
         let mut source = Attach::new(parts(found, None, Err(READ_ONLY.to_owned()), None));
-        return watch(&mut source, pid, form, &args.screen, args.every, args.console.printed_theme(user_paths)?);
+        return watch(&mut source, form, &args.screen, args.every, args.console.printed_theme(user_paths)?);
     }
     if args.own_terminal {
         own_terminal()?;
@@ -127,8 +126,7 @@ fn attach_host(args: &AttachArgs, place: &str, user_paths: &UserPaths) -> Result
     let opened = OtherHost::open(run_dir, owner, name);
     let mut source = opened.map_err(|said| Refusal::Content { about: "attach".to_owned(), said })?;
     if let Some(form) = args.form() {
-        let pid = source.pid();
-        return watch(&mut source, pid, form, &args.screen, args.every, args.console.printed_theme(user_paths)?);
+        return watch(&mut source, form, &args.screen, args.every, args.console.printed_theme(user_paths)?);
     }
     require_terminal()?;
     let first = FirstScreen::plain(OnHangup::Detach, View::Overview);

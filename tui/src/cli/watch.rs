@@ -13,8 +13,8 @@ use crate::effect::Effect;
 use crate::model::lists::{self, Headings};
 use crate::model::{Mode, Model};
 use crate::msg::{Finished, Msg};
-use crate::source::Source;
 use crate::source::lookup::{LookupContext, LookupState, look_up};
+use crate::source::{Reply, Source};
 use crate::term;
 use crate::theme::Theme;
 use crate::update::update;
@@ -44,7 +44,6 @@ pub enum Form {
 /// If the view has no list, or signal handlers cannot be installed.
 pub fn watch(
     source: &mut dyn Source,
-    pid: u32,
     form: Form,
     screen: &ScreenArgs,
     every: Option<Duration>,
@@ -54,7 +53,7 @@ pub fn watch(
     let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
     let mut model = Model::new(theme, screen.size.unwrap_or((100, 40)), OnHangup::Detach);
     (model.view, model.ownership, model.mode) = (view, source.ownership(), Mode::Live);
-    let mut watched = Watched { model, kept: LookupState::default(), looks: 0 };
+    let mut watched = Watched { model, kept: LookupState::default(), looks: 0, is_new: false };
     let mut heads = Headings::Shown;
     let between =
         every.map_or(0, |every| u32::try_from(every.as_nanos().div_ceil(POLL_INTERVAL.as_nanos())).unwrap_or(u32::MAX));
@@ -65,10 +64,10 @@ pub fn watch(
             return Ok(128 + signal as u8);
         }
         // The final state of an engine that ends is printed once more.
-        if watched.looks >= due || finished == Finished::Yes {
+        if watched.is_due(due, every) || finished == Finished::Yes {
             let text = match (form, list) {
                 (Form::Values, Some(list)) => lists::csv(&watched.model, list, every.map(|_| watched.at_s()), heads),
-                (Form::Json, _) => watched.json(pid),
+                (Form::Json, _) => watched.json(),
                 (Form::Picture, _) => term::svg::picture(&watched.model),
                 _ => term::dump::text(&watched.model),
             };
@@ -81,6 +80,12 @@ pub fn watch(
                 Ok(()) => {}
             }
             due = watched.looks.saturating_add(between);
+            watched.is_new = false;
+        }
+        for reply in source.replies() {
+            if let Reply::Refused(said) = reply {
+                say::people(&format!("pinwheel: {said}"));
+            }
         }
         if let Some(said) = source.lost() {
             say::people(&format!("pinwheel: {said}"));
@@ -102,13 +107,22 @@ struct Watched {
     model: Model,
     kept: LookupState,
     looks: u32,
+    /// Whether a board came since the last output.
+    is_new: bool,
 }
 
 impl Watched {
+    /// Whether it is time for an output. A board that was printed is not printed again: that of a host that does not
+    /// answer would look like its present state.
+    fn is_due(&self, due: u32, every: Option<Duration>) -> bool {
+        self.looks >= due && (self.is_new || every.is_none())
+    }
+
     fn look(&mut self, source: &mut dyn Source) -> Finished {
         self.looks = self.looks.saturating_add(1);
         let now_ns = u64::from(self.looks) * POLL_INTERVAL.as_nanos() as u64;
         let snapshot = source.snapshot().map(Box::new);
+        self.is_new |= snapshot.is_some();
         let finished = if source.is_finished() { Finished::Yes } else { Finished::No };
         let mut effects = update(&mut self.model, Msg::Snapshot { now_ns, snapshot, finished });
         if self.looks == 1 {
@@ -129,9 +143,74 @@ impl Watched {
         self.model.picture().map_or(0.0, |picture| picture.snapshot.at_ns as f64 / 1e9)
     }
 
-    /// The board as one line of JSON.
-    fn json(&self, pid: u32) -> String {
+    /// The board as one line of JSON. Its process may be another one than at the start: a host that was started again.
+    fn json(&self) -> String {
         let Some(picture) = self.model.picture() else { return String::new() };
-        format!("{}\n", attached(&picture.snapshot, pid))
+        format!("{}\n", attached(&picture.snapshot, picture.snapshot.engine.pid))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{LookupState, Model, OnHangup, Source, Theme, Watched};
+    use crate::source::Offer;
+    use crate::source::past::Past;
+    use pinwheel_engine::board::image::Image;
+    use pinwheel_engine::board::snapshot::Snapshot;
+    use pinwheel_engine::board::{Board, Place, Shape, set};
+    use pinwheel_engine::engine::Command;
+    use pinwheel_engine::units::Ticks;
+    use std::time::Duration;
+
+    /// A host whose boards come one after the other.
+    struct Host(Vec<Option<Snapshot>>);
+
+    impl Source for Host {
+        fn snapshot(&mut self) -> Option<Snapshot> {
+            self.0.remove(0)
+        }
+
+        fn execute(&mut self, _: &Command, _: &str) -> Result<(), String> {
+            Err(String::new())
+        }
+
+        fn is_finished(&self) -> bool {
+            false
+        }
+
+        fn offers(&self) -> Vec<Offer> {
+            Vec::new()
+        }
+
+        fn past(&mut self, _: u64) -> Result<Past, String> {
+            Err(String::new())
+        }
+    }
+
+    fn seen(pid: u64, at: u64) -> Option<Snapshot> {
+        let shape = Shape { threads: 1, silos: 1, slots: 8, workers: 1, decoders: 1, streams: 1 };
+        let board = Board::create(shape, Place::Private).unwrap();
+        set(&board.header().nanos_per_tick_q32, 1 << 32);
+        set(&board.header().pid, pid);
+        Some(board.snapshot(&Image::of(&board).clock(Ticks(at)).unwrap()))
+    }
+
+    #[test]
+    fn a_host_that_does_not_answer_is_not_printed_again_and_one_that_starts_again_is_another_process() {
+        let model = Model::new(Theme::from_variables(|_| None), (100, 40), OnHangup::Detach);
+        let mut watched = Watched { model, kept: LookupState::default(), looks: 0, is_new: false };
+        let mut host = Host(vec![seen(7, 2_000), None, seen(8, 1_000)]);
+        let every = Some(Duration::from_millis(100));
+        let mut printed = Vec::new();
+        for look in 1..=3 {
+            watched.look(&mut host);
+            if watched.is_due(look, every) {
+                let line: serde_json::Value = serde_json::from_str(&watched.json()).unwrap();
+                printed.push((look, line["attach"]["pid"].as_u64().unwrap()));
+                watched.is_new = false;
+            }
+        }
+        assert_eq!(printed, [(1, 7), (3, 8)]);
     }
 }

@@ -24,7 +24,6 @@ const LOST_AFTER: u32 = 300;
 /// The engine of another host.
 pub struct OtherHost {
     host: String,
-    pid: u32,
     phase: Phase,
     /// Not shown yet.
     new: Option<Snapshot>,
@@ -62,7 +61,6 @@ impl OtherHost {
         spawned.map_err(|error| format!("no thread for the board of host {host}: {error}"))?;
         Ok(OtherHost {
             host: host.to_owned(),
-            pid: first.engine.pid,
             phase: first.engine.phase,
             new: Some(first),
             pictures,
@@ -71,11 +69,6 @@ impl OtherHost {
             lost: None,
             _stop: stop,
         })
-    }
-
-    /// The number of its process, on its machine.
-    pub fn pid(&self) -> u32 {
-        self.pid
     }
 
     fn take(&mut self, found: Result<Snapshot, String>) {
