@@ -131,7 +131,7 @@ pub struct SocketClient {
 
 impl SocketClient {
     /// Connects to the engine at `place`. `session` grows with each start; each shot is sent in
-    /// `parts` parts, or in as many as it needs.
+    /// `parts` parts: in more if it does not fit them, and in no more than it has bits.
     ///
     /// # Errors
     /// Errors of the system, or a `place` that is no socket on this system.
@@ -276,7 +276,8 @@ impl Client for SocketClient {
             let Some(datagram) = self.socket.next(&mut self.incoming)? else { break };
             match packet::reply(datagram) {
                 Some(Reply::Welcome(welcome)) if welcome.session == self.session => {
-                    self.parts = self.parts.max(fewest_parts(&welcome));
+                    // A part without a bit is none.
+                    self.parts = self.parts.max(fewest_parts(&welcome)).min(welcome.bits.max(1));
                     self.welcome = Some(welcome);
                 }
                 Some(Reply::Answer(answered)) if answered.session == self.session => {
@@ -330,37 +331,77 @@ pub fn connect(place: &SourceAddress, boards: &Path, session: u64, parts: u32) -
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Client, DATAGRAM_BYTES_MAX, Encoding, Position, SocketClient, SourceAddress, Welcome, packet};
+    use super::{
+        Client, CudaqClient, CudaqDecoders, DATAGRAM_BYTES_MAX, Encoding, Position, SocketClient, SourceAddress,
+        Welcome, packet,
+    };
+    use crate::feed::cudaq::frame;
     use std::net::UdpSocket;
 
-    /// 16,384 outcomes of 32 bits are twice what a datagram holds.
-    #[test]
-    fn a_shot_that_is_wider_than_a_datagram_is_sent_in_parts() {
+    /// The parts in which a client sends a shot of so many bits, as the engine reads them.
+    fn parts_sent(parts: u32, bits: u32, encoding: Encoding) -> u32 {
         let engine = UdpSocket::bind("127.0.0.1:0").unwrap();
         let place = SourceAddress::Udp { at: engine.local_addr().unwrap(), allow: Vec::new() };
-        let mut client = SocketClient::connect(&place, 7, 1).unwrap();
+        let mut client = SocketClient::connect(&place, 7, parts).unwrap();
         let mut bytes = vec![0; 2 * DATAGRAM_BYTES_MAX];
         assert_eq!(client.welcome().unwrap(), None);
         let (_, from) = engine.recv_from(&mut bytes).unwrap();
-        let (bits, encoding) = (16_384, Encoding::Int32);
         let welcome = Welcome { epoch: 1, session: 7, streams: 1, observables: 1, bits, encoding, soft_bytes: 0 };
         let length = packet::write_welcome(&mut bytes, &welcome);
         engine.send_to(&bytes[..length], from).unwrap();
         while client.welcome().unwrap().is_none() {}
         while engine.set_nonblocking(true).is_ok() && engine.recv(&mut bytes).is_ok() {}
         engine.set_nonblocking(false).unwrap();
-        assert!(client.send_soft(0, 0, &vec![0xff; 2_048], &[]).unwrap());
-        let mut next_bit = 0;
+        let mut record = vec![0xff; bits.div_ceil(8) as usize];
+        record.last_mut().into_iter().for_each(|last| *last >>= (8 - bits % 8) % 8);
+        assert!(client.send_soft(0, 0, &record, &[]).unwrap());
+        let (mut next_bit, mut count) = (0, 0);
         loop {
             let length = engine.recv(&mut bytes).unwrap();
             assert!(length <= DATAGRAM_BYTES_MAX, "{length} bytes");
             let packet::Request::Shot(part) = packet::request(&bytes[..length]).unwrap() else { continue };
             assert_eq!(part.first_bit, next_bit);
-            next_bit += part.bits;
+            (next_bit, count) = (next_bit + part.bits, count + 1);
             if part.position == Position::Last {
                 break;
             }
         }
         assert_eq!(next_bit, bits);
+        count
+    }
+
+    /// 16,384 outcomes of 32 bits are twice what a datagram holds.
+    #[test]
+    fn a_shot_that_is_wider_than_a_datagram_is_sent_in_parts() {
+        assert_eq!(parts_sent(1, 16_384, Encoding::Int32), 2);
+    }
+
+    /// Without bits a part is malformed, and the shot is lost.
+    #[test]
+    fn a_shot_is_sent_in_no_more_parts_than_it_has_bits() {
+        assert_eq!(parts_sent(30, 24, Encoding::Bits), 24);
+    }
+
+    /// Calls to a port that nobody has have no replies.
+    #[test]
+    fn a_client_of_cuda_q_greets_until_its_server_is_there() {
+        let at = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let decoders = CudaqDecoders { numbers: vec![0], bits: 3, observables: 3 };
+        let mut client = CudaqClient::connect(at, decoders, frame::SLOT_BYTES, 1).unwrap();
+        for _ in 0..300 {
+            assert_eq!(client.welcome().unwrap(), None);
+        }
+        let server = UdpSocket::bind(at).unwrap();
+        // The refusal of an earlier call may come in place of this one.
+        (0..2).for_each(|_| assert_eq!(client.welcome().unwrap(), None));
+        server.set_nonblocking(true).unwrap();
+        let mut bytes = [0; frame::SLOT_BYTES as usize];
+        let (length, from) = server.recv_from(&mut bytes).unwrap();
+        let request = frame::request(&bytes[..length], frame::SLOT_BYTES).unwrap();
+        let mut reply = [0; frame::SLOT_BYTES as usize];
+        let length = frame::write_reply(&mut reply, (request.id, 0, frame::Status::Ok), &[], 0, 0);
+        server.send_to(&reply[..length], from).unwrap();
+        while client.welcome().unwrap().is_none() {}
+        assert!(client.send(0, 0, &[5]).unwrap());
     }
 }

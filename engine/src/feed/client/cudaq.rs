@@ -103,6 +103,8 @@ impl Client for CudaqClient {
     fn welcome(&mut self) -> io::Result<Option<Welcome>> {
         if !self.is_welcome {
             let first = self.decoders[0];
+            // Until its server is there, a call has no reply: it is not on its way.
+            self.replied = self.id;
             self.call(first, &Call::Reset)?;
             self.receive(&mut |_| ())?;
         }
