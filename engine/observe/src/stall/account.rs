@@ -263,13 +263,11 @@ impl Accounts {
         let Some(files) = self.threads.get(index) else { return ThreadDetail::default() };
         let text = |name: &str| crate::files::read_lossy(self.task.join(format!("{}/{name}", files.tid))).ok();
         let (tracer, allowed, _, _) = procfs::status(&text("status").unwrap_or_default());
-        let call = text("syscall");
         ThreadDetail {
             tracer,
             allowed,
-            call: call.as_deref().and_then(procfs::syscall),
+            call: text("syscall").as_deref().and_then(procfs::syscall),
             sleeps_in: text("wchan").filter(|place| place != "0" && !place.is_empty()),
-            call_is_hidden: call.is_none(),
         }
     }
 
@@ -311,8 +309,6 @@ pub struct ThreadDetail {
     pub call: Option<(i64, u64, u64)>,
     /// The kernel function in which it sleeps.
     pub sleeps_in: Option<String>,
-    /// Whether the system call may not be read here.
-    pub call_is_hidden: bool,
 }
 
 fn read<'t>(file: Option<&File>, text: &'t mut Vec<u8>) -> Option<&'t str> {

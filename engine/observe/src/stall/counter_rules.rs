@@ -198,8 +198,8 @@ impl CounterRules {
         // A drain discards shots that were due and not yet accepted.
         let scheduled = new.scheduled.saturating_sub(then.scheduled);
         let growth = new.backlog().saturating_sub(then.backlog());
-        if scheduled > 0 && growth > 0 {
-            let share = growth as f64 * 100.0 / scheduled as f64;
+        let share = growth as f64 * 100.0 / scheduled.max(1) as f64;
+        if share > 1.0 {
             let what =
                 format!("silo {silo}: backlog grew by {growth} shots to {} ({share:.0} % of what came)", new.backlog());
             let mut verdict = self.why_slow(board, silo, &what, (long, now), recent);
@@ -268,7 +268,8 @@ impl CounterRules {
     ) -> Option<(u64, reading::Busy)> {
         let span_ns = now.at_ns.saturating_sub(then.at_ns).max(1);
         let busy = reading::busiest(board, then, now)?;
-        let ns = self.rate.nanos(crate::units::Ticks(busy.ticks)).0;
+        // An item counts when it is done: of one that took longer, no more than this time.
+        let ns = self.rate.nanos(crate::units::Ticks(busy.ticks)).0.min(span_ns);
         let own_ns = ns.saturating_sub(stall.map_or(0, |stall| stall.since(then.at_ns)));
         Some((own_ns * 100 / span_ns, busy))
     }
@@ -277,7 +278,7 @@ impl CounterRules {
     fn grow(&mut self, found: &mut Vec<Condition>) {
         for (silo, growing) in self.growing.iter_mut().enumerate() {
             let site = Site::Silo(silo as u32, 0);
-            let is_growing = found.iter().any(|c| c.rule == RuleId::Backlog && c.site == site && c.value > 1.0);
+            let is_growing = found.iter().any(|c| c.rule == RuleId::Backlog && c.site == site);
             *growing = if is_growing && self.looks.len() == WINDOW { *growing + 1 } else { 0 };
             if (*growing as usize) < 3 * WINDOW {
                 found.retain(|c| !(c.rule == RuleId::Backlog && c.site == site));
@@ -471,10 +472,11 @@ fn claims(board: &Board, then: &CounterReading, now: &CounterReading, found: &mu
 fn engine(board: &Board, long: &CounterReading, now: &CounterReading, found: &mut Vec<Condition>) {
     for (index, thread) in now.threads.iter().enumerate() {
         let (block, site) = (board.thread(index), Site::Thread(index as u32));
-        let died = thread.roles.iter().filter(|role| role.has_died).count();
-        if died > 0 {
-            let role = thread.roles.iter().find(|role| role.has_died).and_then(|role| RoleKind::ALL.get(role.kind));
-            let (role, name) = (role.map_or("a role", |kind| kind.name()), block.name.read());
+        let died = thread.roles.iter().filter(|role| role.died > 0).count();
+        // Its silo's others end after the one that panicked.
+        if let Some(first) = thread.roles.iter().filter(|role| role.died > 0).min_by_key(|role| role.died) {
+            let role = RoleKind::ALL.get(first.kind).map_or("a role", |kind| kind.name());
+            let name = block.name.read();
             let sentence = match block.panic_file.read() {
                 // This role did not panic: its silo was stopped, or another role of its thread
                 // panicked.

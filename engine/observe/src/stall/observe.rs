@@ -84,10 +84,6 @@ pub struct Observations {
     pub still: (usize, usize),
     /// Other threads that used the core.
     pub others: Vec<OtherThread>,
-    /// The role of this thread that panicked, and the source line.
-    pub died: Option<(String, String)>,
-    /// Jump of the tick counter against monotonic time.
-    pub clock_step_ns: i64,
     /// State of the signal that asked for a stack.
     pub asked: SignalState,
     /// The source line that the stack names.

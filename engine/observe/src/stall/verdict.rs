@@ -5,7 +5,7 @@
 //! explains a stall, it is *unexplained*, with its evidence.
 //!
 //! # Why this order
-//! First what excludes everything else (panicked, stopped, frozen), then what a counter proves
+//! First what excludes everything else (stopped, frozen), then what a counter proves
 //! (quota, affinity, blocked, steal), then shares of time (descheduled, faults), and last the
 //! thread's own work.
 
@@ -214,24 +214,18 @@ impl Observations {
     /// Whether `part` is at least `percent` of the time between the readings.
     fn is_share(&self, part: Option<u64>, percent: u64) -> bool {
         let whole = if self.is_inside { self.span_ns } else { self.stall_ns.min(self.span_ns) };
-        whole > 0 && part.is_some_and(|part| part >= whole / 100 * percent)
+        whole > 0 && part.is_some_and(|part| part.saturating_mul(100) >= whole.saturating_mul(percent))
     }
 
     /// Whether it ran for at least `percent` of the time between the readings.
     fn ran_on(&self, percent: u64) -> bool {
-        self.span_ns > 0 && self.ran_ns.is_some_and(|ran| ran >= self.span_ns / 100 * percent)
+        let least = self.span_ns.saturating_mul(percent);
+        self.span_ns > 0 && self.ran_ns.is_some_and(|ran| ran.saturating_mul(100) >= least)
     }
 }
 
-/// Causes that exclude all others: panic, tracer, stop, frozen process or machine.
+/// Causes that exclude all others: tracer, stop, frozen process or machine.
 fn excluding(seen: &Observations) -> Option<Explanation> {
-    if let Some((role, place)) = &seen.died {
-        return Some((
-            Cause::Died,
-            Confidence::Certain,
-            format!("{role} panicked at {place} and is never called again"),
-        ));
-    }
     let held = seen.state.is_some_and(procfs::is_stopped);
     match (seen.detail.tracer, held) {
         (Some(tracer), true) => {
@@ -246,10 +240,6 @@ fn excluding(seen: &Observations) -> Option<Explanation> {
         }
         _ => {}
     }
-    if seen.clock_step_ns.unsigned_abs() > seen.stall_ns / 2 && seen.stall_ns > 0 && seen.clock_step_ns != 0 {
-        let why = format!("the counter jumped by {} against monotonic time", ms(seen.clock_step_ns.unsigned_abs()));
-        return Some((Cause::Clock, Confidence::Likely, why));
-    }
     // If the quota was used up, the process was not frozen.
     if seen.throttled.is_some_and(|(times, _)| times > 0) {
         return None;
@@ -259,14 +249,17 @@ fn excluding(seen: &Observations) -> Option<Explanation> {
         return None;
     }
     let late = ms(seen.watcher_late_ns);
+    // The readings may lie around the stall, and the machine ran beside it: what it does not account for tells, but
+    // for the last unit.
     Some(match seen.machine_ns {
-        Some(ns) if ns < seen.watcher_late_ns / 2 => (
+        Some(ns) if seen.span_ns.saturating_sub(ns) >= seen.watcher_late_ns / 2 + JIFFY_NS => (
             Cause::Frozen,
             Confidence::Likely,
             format!(
-                "the watchdog too, for {late}, and the machine accounts for only {}: the machine or its host \
+                "the watchdog too, for {late}, and the machine accounts for only {} of {}: the machine or its host \
                 stood still",
-                ms(ns)
+                ms(ns),
+                ms(seen.span_ns)
             ),
         ),
         Some(ns) => (
@@ -343,7 +336,7 @@ fn blocked(seen: &Observations) -> Option<Explanation> {
 /// prove `n - 1`. If only the last one explains the stall it is likely, unless the scheduler's
 /// account, which is exact, contradicts it.
 fn stolen(seen: &Observations) -> Option<Explanation> {
-    let ns = seen.steal_ns.filter(|ns| *ns > 0 && (seen.is_share(Some(*ns), 50) || *ns >= seen.stall_ns.max(1)))?;
+    let ns = seen.steal_ns.filter(|ns| seen.is_share(Some(*ns), 50) || *ns >= seen.stall_ns.max(1))?;
     let is_proven = seen.is_inside && seen.is_share(Some(ns.saturating_sub(JIFFY_NS)), 50);
     let has_waited = seen.is_share(seen.waited_ns, 50);
     let has_worked = seen.is_inside && seen.ran_on(60) && (seen.culprit.is_some() || many_faults(seen).is_some());
@@ -367,19 +360,19 @@ fn taken(seen: &Observations) -> Option<Explanation> {
     let core = seen.found_core.or(seen.core).map_or_else(String::new, |core| format!(" on core {core}"));
     let (taken, times) = (ms(switched.taken_ns), switched.taken);
     let each: Vec<String> = who_ran(seen).iter().map(|(who, ns)| format!("{who}, which ran {}", ms(*ns))).collect();
-    let most = (!each.is_empty()).then(|| format!("by {}{core}", each.join(" and ")));
-    let whom = most.unwrap_or_else(|| {
-        let why = if switched.is_of_core {
-            "by many, of which none had a quarter of it"
-        } else {
-            "by whom is not visible (sysctl kernel.perf_event_paranoid=0 or CAP_PERFMON shows it)"
-        };
-        format!("{core}; {why}").trim_start().to_owned()
-    });
+    let whom = if !each.is_empty() {
+        format!(" by {}{core}", each.join(" and "))
+    } else if switched.is_of_core {
+        format!("{core}; by many, of which none had a quarter of it")
+    } else if seen.core.is_none() {
+        format!("{core}; by whom is not visible (who has a core is recorded only for a pinned thread)")
+    } else {
+        format!("{core}; by whom is not visible (sysctl kernel.perf_event_paranoid=0 or CAP_PERFMON shows it)")
+    };
     Some((
         Cause::Descheduled,
         Confidence::Certain,
-        format!("descheduled {taken} {whom}; its core was taken {times} times, by record"),
+        format!("descheduled {taken}{whom}; its core was taken {times} times, by record"),
     ))
 }
 

@@ -37,7 +37,7 @@ use super::notify::AlarmNotifier;
 use super::stack::{Sampler, Symbolizer};
 use super::switches::Switches;
 use super::verdict::{Cause, Verdict};
-use crate::board::alarms::{AlarmState, Confidence, Site};
+use crate::board::alarms::{AlarmRecord, AlarmState, Confidence, Site};
 use crate::board::{self, Board, Phase};
 use crate::clock::Clock;
 use crate::host::usable::{CoreLoss, UsableCores};
@@ -315,7 +315,9 @@ impl Watchdog {
             return;
         }
         self.accounts = Accounts::open(Owner::Own, &tids);
-        let met = |index: usize| {
+        let mut episodes: Vec<_> = self.threads.iter_mut().map(|thread| thread.episode.take()).collect();
+        episodes.resize_with(count, || None);
+        let met = |(index, episode): (usize, Option<Episode>)| {
             let block = board.thread(index);
             let core = board::get(&block.planned_core);
             Thread {
@@ -329,7 +331,8 @@ impl Watchdog {
                 },
                 bases: VecDeque::new(),
                 suspicion: None,
-                episode: None,
+                // A stall goes on although another thread has started.
+                episode,
                 unwatched: (Ticks(0), 0),
                 outdated: None,
                 gaps_seen: board::get(&block.gaps_count),
@@ -338,7 +341,7 @@ impl Watchdog {
                 noise: NoiseAccount::default(),
             }
         };
-        self.threads = (0..count).map(met).collect();
+        self.threads = episodes.into_iter().enumerate().map(met).collect();
         self.account = None;
         let of_core = |thread: &Thread| (thread.tid, thread.own_core());
         let threads: Vec<_> = self.threads.iter().map(of_core).collect();
@@ -474,13 +477,14 @@ impl Watchdog {
                 RuleId::Heartbeat | RuleId::FrameGap | RuleId::Frozen | RuleId::RoleDied | RuleId::DeviceLost
             )
         };
-        let stalls = self.alarms.records().filter(|record| is_stall(record.rule) && !record.cause.is_empty());
-        let last = stalls.max_by_key(|record| record.last)?;
-        if self.ns(now.since(last.last)) > EXPLAINS_NS {
+        let until = |record: &AlarmRecord| if record.ended.0 == 0 { now } else { record.ended };
+        let stalls = self.alarms.records().filter(|record| is_stall(record.rule));
+        let last = stalls.max_by_key(|record| (until(record), record.last))?;
+        let until = until(last);
+        if self.ns(now.since(until)) > EXPLAINS_NS {
             return None;
         }
         let cause = Cause::from_name(&last.cause)?;
-        let until = if last.ended.0 == 0 { now } else { last.ended };
         Some(RecentStall {
             cause,
             confidence: last.confidence.min(Confidence::Likely),
@@ -507,7 +511,7 @@ impl Watchdog {
                 place.into_iter().for_each(|place| self.alarms.keep(place, now, condition.count, &board));
             }
         }
-        let away = |record: &crate::board::alarms::AlarmRecord| {
+        let away = |record: &AlarmRecord| {
             let is_stall = matches!(record.rule, RuleId::Heartbeat | RuleId::FrameGap | RuleId::Frozen);
             !is_stall && record.state == AlarmState::Active && self.ns(now.since(record.last)) > HOLD_NS
         };

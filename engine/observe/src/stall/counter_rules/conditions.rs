@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "harness")]
 
 use super::tests::{MS, stall, world};
-use super::{Condition, CounterRules, FREE_MIB, WINDOW, reading};
+use super::{Condition, CounterRules, FREE_MIB, RecentStall, WINDOW, reading};
 use crate::board::alarms::{Confidence, Site};
 use crate::board::{self, Board, Place, Shape, Stage};
 use crate::profile::RuleId;
@@ -114,6 +114,107 @@ fn a_role_explains_late_answers_from_forty_percent_of_its_thread_on_and_beside_a
     let stolen = cause(59, true);
     assert_eq!((stolen.cause, stolen.confidence), (Cause::Steal, Confidence::Likely));
     assert!(stolen.sentence.ends_with("(5 %): hot-0 stood still: the hypervisor took its core"), "{}", stolen.sentence);
+}
+
+/// The role's ticks count when it is done: of two seconds, most lie before the window.
+#[test]
+fn a_long_stall_in_a_role_explains_late_answers_more_than_the_role() {
+    let (mut rules, board) = world();
+    (0..6).for_each(|look| drop(rules.look(&board, look * 100 * MS, None)));
+    board::add(&board.thread(0).roles[0].busy_ticks, 2_000 * MS);
+    board::add(&board.thread(0).roles[0].items, 1);
+    board::add(&board.harvest(0).answered, 20);
+    board::add(&board.harvest(0).late, 20);
+    let late = |rules: &mut CounterRules, recent: Option<&RecentStall>| {
+        let found = rules.look(&board, 600 * MS, recent);
+        found.into_iter().find(|condition| condition.rule == RuleId::LateAnswers).unwrap().verdict
+    };
+    assert_eq!(late(&mut rules, Some(&stall(2_000, 595))).cause, Cause::Steal);
+    let elsewhere = RecentStall { silos: 2, ..stall(2_000, 595) };
+    let role = late(&mut rules, Some(&elsewhere));
+    assert_eq!(role.cause, Cause::SlowStage, "the stall was of a thread of another silo");
+    assert!(
+        role.sentence.ends_with("harvest on  takes 100 % of its thread, 2000000.0 µs an item"),
+        "{}",
+        role.sentence
+    );
+}
+
+#[test]
+fn a_wait_explains_late_answers_from_sixty_percent_of_the_time_of_shots_on() {
+    let cause = |waited_ns: u64, counted: bool| {
+        let (mut rules, board) = world();
+        board::add(&board.feed(0).position, 8);
+        rules.look(&board, 0, None);
+        board::add(&board.harvest(0).answered, 20);
+        board::add(&board.harvest(0).late, 20);
+        let stages = &board.latency(0).stages;
+        stages[Stage::Decode as usize].record(40_000_000);
+        if counted {
+            stages[Stage::Queue as usize].record(waited_ns);
+        } else {
+            board::set(&stages[Stage::Queue as usize].sum_ns, waited_ns);
+        }
+        let found = rules.look(&board, 100 * MS, None);
+        found.into_iter().find(|condition| condition.rule == RuleId::LateAnswers).unwrap().verdict.cause
+    };
+    assert_eq!([cause(60_000_000, true), cause(59_999_999, true)], [Cause::Overload, Cause::Unexplained]);
+    assert_eq!(cause(60_000_000, false), Cause::Unexplained, "the time of shots that were counted before");
+}
+
+#[test]
+fn shots_that_were_late_or_answered_with_an_error_are_hit_once_and_those_of_half_a_second_are_told_apart() {
+    let (mut rules, board) = world();
+    let harvest = board.harvest(0);
+    board::add(&harvest.late, 50);
+    for look in 0..8 {
+        board::add(&harvest.late, 3);
+        board::add(&harvest.errors[1], 1);
+        board::add(&harvest.errors[2], if look == 7 { 4 } else { 1 });
+        rules.look(&board, look * 100 * MS, None);
+    }
+    // What was hit before the first look is not known; in the last one more errors than late answers.
+    assert_eq!(rules.shots_hit(), (6 * 3 + 5, 6));
+    board::add(&harvest.late, 2);
+    rules.last(&board, 800 * MS);
+    assert_eq!(rules.shots_hit().0, 6 * 3 + 5 + 2);
+}
+
+#[test]
+fn after_a_counter_that_went_back_the_last_reading_counts_from_then_on() {
+    let (mut rules, board) = world();
+    (0..4).for_each(|look| drop(rules.look(&board, SECOND + look * 100 * MS, None)));
+    rules.restart(30 * MS);
+    assert_eq!(rules.looks.iter().map(|look| look.at_ns).collect::<Vec<_>>(), [30 * MS]);
+    board::set(&board.thread(0).frames, 100);
+    board::set(&board.thread(0).frames_busy, 100);
+    board::set(&board.thread(0).roles[0].items, 105);
+    let found = rules.look(&board, 130 * MS, None);
+    let claims = found.iter().find(|condition| condition.rule == RuleId::NeverIdle).unwrap();
+    assert_eq!(claims.value, 0.1);
+}
+
+#[test]
+fn a_backlog_counts_in_its_own_silo_whatever_else_stands_there() {
+    let shape = Shape { threads: 1, silos: 2, slots: 8, workers: 1, decoders: 1, streams: 1 };
+    let board = Board::create(shape, Place::Private).unwrap();
+    let mut rules = CounterRules::new(TickRate::NANOS, 2, None, Path::new("/no/such"));
+    let mut sites = Vec::new();
+    let looks = (WINDOW - 1 + 3 * WINDOW) as u64;
+    for look in 0..looks {
+        for silo in 0..2 {
+            board::add(&board.harvest(silo).answered, 20);
+            board::add(&board.harvest(silo).late, 1);
+            // Silo 0 has a backlog only at the end.
+            board::add(&board.feed(silo).scheduled, 100);
+            board::add(&board.feed(silo).submitted, if silo == 1 || look + 2 > looks { 90 } else { 100 });
+        }
+        let found = rules.look(&board, look * 100 * MS, None);
+        sites = found.iter().map(|condition| (condition.rule, condition.site)).collect();
+    }
+    let [first, second] = [Site::Silo(0, 0), Site::Silo(1, 0)];
+    let late = RuleId::LateAnswers;
+    assert_eq!(sites, [(late, first), (late, second), (RuleId::Backlog, second)]);
 }
 
 #[test]
@@ -246,6 +347,7 @@ fn a_full_ring_that_does_not_move_names_who_does_not_take() {
     assert_eq!(full(&|board, _| taken(board, 7)), []);
     assert_eq!(full(&|board, _| (taken(board, 8), board::set(&board.slots(0)[3].harvested, 5)).1), []);
     assert_eq!(full(&|board, _| (taken(board, 8), board::set(&board.slots(0)[3].answered, 4)).1), []);
+    assert_eq!(full(&|board, _| (taken(board, 8), board::set(&board.slots(0)[3].answered, 5)).1).len(), 1);
     assert_eq!(full(&|board, look| (taken(board, 8 + look), board::set(&board.harvest(0).position, look)).1), []);
 
     let waiting = |dispatched: u64| {
@@ -314,6 +416,18 @@ fn what_a_role_moved_is_read_where_its_kind_keeps_it() {
     assert_eq!(moved(RoleKind::Graph), None);
     assert_eq!(reading::moved(&board, RoleKind::Decode as usize, 0, 1), None, "a decoder beyond the board's");
     assert_eq!(reading::moved(&board, RoleKind::Feed as usize, 1, 0), None, "a silo beyond the board's");
+    // By the number of its silo, and its own.
+    let shape = Shape { threads: 1, silos: 2, slots: 8, workers: 1, decoders: 2, streams: 1 };
+    let board = Board::create(shape, Place::Private).unwrap();
+    let block = board.thread(0);
+    board::set(&block.roles_count, 2);
+    board::set(&block.roles[0].identity, 1 << 40 | 1 << 8 | RoleKind::Decode as u64);
+    board::set(&block.roles[1].identity, RoleKind::Graph as u64);
+    board::set(&block.roles[1].items, 9);
+    board::set(&board.decode(1, 1).decoded, 7);
+    let roles = &reading::CounterReading::of(&board, 0, TickRate::NANOS).threads[0].roles;
+    let read: Vec<_> = roles.iter().map(|role| (role.kind, role.moved)).collect();
+    assert_eq!(read, [(RoleKind::Decode as usize, 7), (RoleKind::Graph as usize, 9)], "what has no counter moves all");
 }
 
 #[test]
@@ -336,6 +450,20 @@ fn a_role_that_ended_says_whether_it_or_its_thread_panicked_or_its_silo_stopped(
     assert_eq!(ended("hot.rs", ThreadState::Panicked), outside);
     assert_eq!(ended("a.rs", ThreadState::Running), "harvest on hot-0 died at a.rs:17: it is never called again");
     none(RuleId::RoleDied, |board| board.thread(0).panic_file.write("a.rs"));
+    // The others of its silo end after the one that panicked.
+    let first = one(RuleId::RoleDied, |board| {
+        let block = board.thread(0);
+        board::set(&block.roles_count, 3);
+        for (role, (kind, died)) in
+            [(RoleKind::Dispatch, 12), (RoleKind::Poll, 11), (RoleKind::Decode, 0)].iter().enumerate()
+        {
+            board::set(&block.roles[role].identity, *kind as u64);
+            board::set(&block.roles[role].died, *died);
+        }
+        block.panic_file.write("poll.rs");
+    });
+    assert_eq!((first.value, first.count), (2.0, Some(2)));
+    assert!(first.verdict.sentence.starts_with("poll on hot-0 died at poll.rs:"), "{}", first.verdict.sentence);
 }
 
 #[test]
@@ -442,6 +570,12 @@ fn a_live_source_is_silent_after_a_second_and_its_losses_count() {
     assert_eq!(silent.verdict.sentence, "udp:1 is silent for 1.5 s: see its senders in the sources view");
     assert!(source(udp, 1, SECOND + 1).is_some());
     assert_eq!([source(udp, 1, SECOND), source(udp, 2, 2 * SECOND), source(0, 1, 2 * SECOND)], [None, None, None]);
+    let never = after(30, RuleId::Source, |board, _| {
+        board::set(&board.source().kind, udp);
+        board::set(&board.source().state, 1);
+        board::set(&board.header().start_ticks, 0);
+    });
+    assert_eq!(never, []);
 
     let losing = |kind: u64| {
         after(2, RuleId::Source, move |board, look| {

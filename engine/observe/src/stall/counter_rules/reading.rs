@@ -77,7 +77,7 @@ impl SiloReading {
         let slots = board.slots(silo).iter();
         let is_answered = |stamps: &&board::SlotStamps| {
             let (submitted, answered) = (get(&stamps.submitted), get(&stamps.answered));
-            submitted > 0 && answered >= submitted && get(&stamps.harvested) < submitted
+            answered >= submitted && get(&stamps.harvested) < submitted
         };
         SiloReading {
             harvested,
@@ -106,7 +106,8 @@ pub(super) struct RoleReading {
     pub(super) items: u64,
     /// The counter that should grow with `items`.
     pub(super) moved: u64,
-    pub(super) has_died: bool,
+    /// The frame in which it died, plus 1; 0: it has not.
+    pub(super) died: u64,
     busy_ticks: u64,
 }
 
@@ -131,7 +132,7 @@ impl ThreadReading {
                 items: get(&block.items),
                 // A role without a known counter is not judged.
                 moved: moved(board, kind, silo, index).unwrap_or_else(|| get(&block.items)),
-                has_died: get(&block.died) != 0,
+                died: get(&block.died),
                 busy_ticks: get(&block.busy_ticks),
             }
         };
@@ -237,6 +238,7 @@ pub(super) fn longest_stage(then: &SiloReading, now: &SiloReading) -> Option<(St
     let all: u64 = Stage::ALL.into_iter().map(|stage| now.spent_since(then, stage).0).sum();
     let longest = Stage::ALL.into_iter().max_by_key(|stage| now.spent_since(then, *stage).0)?;
     let (sum, count) = now.spent_since(then, longest);
+    // Sums are published after counts.
     (count > 0 && sum > 0).then(|| (longest, sum as f64 / count as f64, sum as f64 * 100.0 / all as f64))
 }
 

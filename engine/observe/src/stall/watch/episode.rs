@@ -4,6 +4,7 @@
 
 use super::{AGAIN_NS, Baseline, ESCALATION_LIMITS, START_NS, Watchdog};
 use crate::board::alarms::Site;
+use crate::board::gaps::Gap;
 use crate::board::{self, Phase};
 use crate::host::neighbours::Scan;
 use crate::profile::{RuleId, Severity};
@@ -207,7 +208,8 @@ impl Watchdog {
         let block = board.thread(index);
         let (from, gaps) = (Ticks(episode.heartbeat), board::get(&block.gaps_count));
         let last = (self.threads[index].gaps_seen + 1..=gaps).filter_map(|number| block.gap(number));
-        let own = last.into_iter().find(|gap| gap.start.0.abs_diff(from.0) <= gap.length.0);
+        let off = |gap: &Gap| gap.start.0.abs_diff(from.0);
+        let own = last.filter(|gap| off(gap) <= gap.length.0).min_by_key(off);
         let end = own.map_or(now, |gap| gap.start.plus(gap.length));
         if self.asked == Some(index) {
             self.forget_stack(index);

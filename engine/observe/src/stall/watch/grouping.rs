@@ -13,7 +13,7 @@ use crate::profile::{OnAlarm, Severity};
 use crate::stall::alarm_table::Incident;
 use crate::stall::incidents::{BEFORE_NS, Sign, roots};
 use crate::stall::notify::AlarmNotifier;
-use crate::stall::verdict::Cause;
+use crate::stall::verdict::{Cause, joined};
 use crate::units::Ticks;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,25 +22,23 @@ use std::sync::Arc;
 const SETTLED_NS: u64 = 5_000_000_000;
 /// Shots are hit by what ended so shortly before.
 const LINGERS_NS: u64 = 500_000_000;
-/// Most bytes of the consequences' lines.
-const LINES_MAX: usize = 1536;
 
 /// Incidents by the number of their root.
 #[derive(Debug, Default)]
 pub(super) struct Incidents {
-    /// Of those that are open.
     hits: BTreeMap<u64, Hits>,
     /// Numbers of alarms of which the operator's program has not been told.
     untold: Vec<u64>,
 }
 
-/// Shots hit by one incident that is open.
+/// Shots hit by one incident.
 #[derive(Debug)]
 struct Hits {
     /// In earlier episodes.
     before: u64,
-    /// The engine's count when this episode began.
+    /// The engine's count when this episode began, or the last one was closed.
     base: u64,
+    is_open: bool,
 }
 
 impl Incidents {
@@ -121,17 +119,18 @@ impl Watchdog {
     }
 
     /// Shots that the incident of `root` hit; counts on while it `is_open`.
-    fn hit(&mut self, root: &AlarmRecord, is_open: bool) -> u64 {
+    pub(super) fn hit(&mut self, root: &AlarmRecord, is_open: bool) -> u64 {
         let (all, until_window) = self.counter_rules.shots_hit();
-        let open = &mut self.incidents.hits;
-        if is_open {
-            open.entry(root.number).or_insert(Hits { before: root.shots_hit, base: until_window });
+        let none = Hits { before: root.shots_hit, base: until_window, is_open: false };
+        let hits = self.incidents.hits.entry(root.number).or_insert(none);
+        if is_open && !hits.is_open {
+            // What the last episode counted is not counted once more.
+            hits.base = hits.base.max(until_window);
         }
-        let counted = open.get(&root.number).map_or(root.shots_hit, |hits| hits.before + (all - hits.base));
-        if !is_open {
-            open.remove(&root.number);
+        if is_open || hits.is_open {
+            *hits = Hits { before: hits.before + (all - hits.base), base: all, is_open };
         }
-        counted
+        hits.before
     }
 
     /// What the rules need of an alarm.
@@ -192,16 +191,6 @@ impl Watchdog {
 
 /// The consequences' lines that fit, each complete.
 fn lines(consequences: &[&AlarmRecord]) -> String {
-    let mut text = String::new();
-    for record in consequences {
-        let line = format!("{}\t{}", record.rule, record.sentence.replace(['\t', '\n'], " "));
-        if text.len() + line.len() + 1 > LINES_MAX {
-            break;
-        }
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text.push_str(&line);
-    }
-    text
+    let line = |record: &&AlarmRecord| format!("{}\t{}", record.rule, record.sentence.replace(['\t', '\n'], " "));
+    joined(&consequences.iter().map(line).collect::<Vec<_>>())
 }

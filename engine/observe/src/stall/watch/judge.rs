@@ -134,17 +134,13 @@ impl Watchdog {
         if moved > 0 && thread.pinned {
             let loss = thread.core_availability.explains(now_ns);
             let allowed = self.accounts.detail(index).allowed.unwrap_or_default();
-            let cores: Vec<String> = allowed.iter().map(u32::to_string).collect();
-            let (name, core, cores) = (&thread.name, thread.core, cores.join(","));
+            let (name, core) = (&thread.name, thread.core);
             let (cause, sentence) = if let Some(loss) = loss {
                 let (what, why) = (predicate(loss), "the thread is pinned to it again when it is back");
                 (Cause::of_loss(loss), format!("{name}: core {core} {what}, {moved} frames elsewhere; {why}"))
             } else {
                 let what = format!("{moved} frames elsewhere than on core {core}");
-                let now = match &allowed[..] {
-                    [only] if *only == core => "it is pinned to it again".to_owned(),
-                    _ => format!("it may run on {cores}"),
-                };
+                let now = may_run(&allowed, core);
                 (Cause::Affinity, format!("{name}: {what}; something changed its affinity: {now}"))
             };
             found.push(condition(RuleId::Affinity, site, moved as f64, Some(elsewhere), plain(cause, sentence)));
@@ -270,6 +266,15 @@ impl Watchdog {
             who: String::new(),
         };
         Some(condition(RuleId::Interrupts, site, a_second, None, verdict))
+    }
+}
+
+/// Where a thread may run whose core is `core`, and which may use the cores `allowed`: none, if that is not visible.
+pub(super) fn may_run(allowed: &[u32], core: u32) -> String {
+    match allowed {
+        [] => "where it may run is not visible".to_owned(),
+        [only] if *only == core => "it is pinned to it again".to_owned(),
+        _ => format!("it may run on {}", allowed.iter().map(u32::to_string).collect::<Vec<_>>().join(",")),
     }
 }
 

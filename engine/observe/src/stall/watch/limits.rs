@@ -1,15 +1,18 @@
 //! Each limit of the watchdog at its value and one nanosecond beside it, on accounts and times made by hand.
-#![allow(clippy::unwrap_used, reason = "harness")]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
 
 use super::tests::{MS, World, world};
-use super::{AGAIN_NS, Baseline, ESCALATION_LIMITS, EXPLAINS_NS, HOLD_NS, START_NS};
+use super::{AGAIN_NS, Baseline, ESCALATION_LIMITS, EXPLAINS_NS, HOLD_NS, START_NS, Watchdog, WatchdogConfig};
 use crate::board::alarms::{AlarmState, Confidence, Site};
 use crate::board::gaps::Gap;
-use crate::board::{self, Phase};
-use crate::profile::{AlarmRule, RuleId, Severity};
+use crate::board::{self, Board, Phase, Place, Shape};
+use crate::profile::{AlarmRule, OnAlarm, RuleId, Severity};
+use crate::roles::RoleKind;
 use crate::stall::account::{CoreAccount, OtherThread, ThreadAccount};
 use crate::stall::counter_rules::{Condition, condition, plain};
+use crate::stall::observe::Observations;
 use crate::stall::procfs::{CoreTimes, Interrupts};
+use crate::stall::switches::Switched;
 use crate::stall::verdict::Cause;
 use crate::units::Ticks;
 
@@ -187,13 +190,21 @@ fn frames_on_another_core_are_counted_once_and_only_of_a_pinned_thread() {
     };
     let [found] = <[Condition; 1]>::try_from(elsewhere(&mut world, 5)).unwrap();
     assert_eq!((found.rule, found.site, found.value, found.count), (RuleId::Affinity, THREAD, 5.0, Some(5)));
-    let start = "hot-0: 5 frames elsewhere than on core 3; something changed its affinity: it may run on ";
+    let start = "hot-0: 5 frames elsewhere than on core 3; something changed its affinity: ";
     assert!(found.verdict.sentence.starts_with(start), "{}", found.verdict.sentence);
     assert_eq!(found.verdict.cause, Cause::Affinity);
     assert_eq!(elsewhere(&mut world, 5), []);
     assert_eq!(elsewhere(&mut world, 7)[0].value, 2.0);
     world.dog.threads[0].pinned = false;
     assert_eq!(elsewhere(&mut world, 9), []);
+}
+
+#[test]
+fn where_a_thread_may_run_is_said_only_if_it_is_visible() {
+    let may_run = |allowed: &[u32]| super::judge::may_run(allowed, 3);
+    assert_eq!(may_run(&[3]), "it is pinned to it again");
+    assert_eq!((may_run(&[4]), may_run(&[3, 4])), ("it may run on 4".to_owned(), "it may run on 3,4".to_owned()));
+    assert_eq!(may_run(&[]), "where it may run is not visible");
 }
 
 #[test]
@@ -339,7 +350,7 @@ fn a_silence_is_judged_again_after_25_ms_and_escalates_after_five_limits() {
 }
 
 #[test]
-fn a_stall_explains_other_alarms_for_two_and_a_half_seconds_and_is_at_most_likely_to() {
+fn a_stall_explains_other_alarms_until_two_and_a_half_seconds_after_its_end_and_is_at_most_likely_to() {
     let mut world = world(Vec::new());
     let onset = now(&world);
     let verdict = plain(Cause::Steal, "hot-0 stood still".to_owned());
@@ -350,11 +361,48 @@ fn a_stall_explains_other_alarms_for_two_and_a_half_seconds_and_is_at_most_likel
     let going_on = world.dog.recent(at(30 * MS)).unwrap();
     assert_eq!((going_on.cause, going_on.confidence), (Cause::Steal, Confidence::Likely));
     assert_eq!(going_on.took_ns, 30 * MS);
-    world.dog.alarms.end(place, at(12 * MS), &board);
-    let last = world.dog.alarms.record(place).last;
-    let after = |ns: u64| world.dog.recent(last.plus(Ticks(ns)));
-    assert_eq!(after(EXPLAINS_NS).unwrap().took_ns, 12 * MS);
+    let long_ns = EXPLAINS_NS + 12 * MS;
+    assert_eq!(world.dog.recent(at(long_ns)).unwrap().took_ns, long_ns, "it still goes on");
+    world.dog.alarms.end(place, at(long_ns), &board);
+    let after = |ns: u64| world.dog.recent(at(long_ns + ns));
+    assert_eq!(after(EXPLAINS_NS).unwrap().took_ns, long_ns);
     assert_eq!(after(EXPLAINS_NS + 1), None);
+}
+
+/// Raises an alarm of `rule` on thread 0 whose sentence is the rule's name.
+fn raised(world: &mut World, rule: RuleId) -> usize {
+    let verdict = plain(Cause::Steal, rule.name().to_owned());
+    let onset = now(world);
+    world.dog.raise(&rule.bundled(), THREAD, Severity::Note, onset, (verdict, None), &mut world.done).unwrap()
+}
+
+#[test]
+fn stalls_dead_roles_and_lost_devices_explain_other_alarms_and_of_several_the_last() {
+    let explains = [RuleId::Heartbeat, RuleId::FrameGap, RuleId::Frozen, RuleId::RoleDied, RuleId::DeviceLost];
+    for rule in RuleId::ALL {
+        let mut world = world(Vec::new());
+        raised(&mut world, *rule);
+        let found = world.dog.recent(now(&world)).map(|recent| recent.sentence);
+        assert_eq!(found, explains.contains(rule).then(|| rule.name().to_owned()));
+    }
+    let mut world = world(Vec::new());
+    let board = std::sync::Arc::clone(&world.board);
+    let [early, late] = [RuleId::FrameGap, RuleId::Frozen].map(|rule| raised(&mut world, rule));
+    let ends = now(&world);
+    world.dog.alarms.end(late, ends, &board);
+    world.dog.alarms.end(early, ends.plus(Ticks(1)), &board);
+    assert_eq!(world.dog.recent(ends.plus(Ticks(2))).unwrap().sentence, RuleId::FrameGap.name());
+}
+
+#[test]
+fn a_stall_is_not_ended_as_a_condition_that_is_away() {
+    for rule in [RuleId::Heartbeat, RuleId::FrameGap, RuleId::Frozen] {
+        let mut world = world(Vec::new());
+        let place = raised(&mut world, rule);
+        let later = now(&world).plus(Ticks(2 * HOLD_NS));
+        world.dog.settle(Vec::new(), later, &mut world.done);
+        assert_eq!(world.dog.alarms.record(place).state, AlarmState::Active, "{rule:?}");
+    }
 }
 
 #[test]
@@ -415,4 +463,270 @@ fn a_stacks_ticket_names_its_thread_and_its_stall() {
         assert_eq!(super::episode::thread_of(ticket(7 * MS, index)), index);
     }
     assert!(ticket(7 * MS, 5) != ticket(8 * MS, 5) && ticket(7 * MS, 5) != ticket(7 * MS, 4));
+}
+
+#[test]
+fn a_stall_ends_with_its_thread_though_another_thread_started_meanwhile() {
+    let mut world = world(Vec::new());
+    world.run(300 * MS, [true, true]);
+    world.run(16 * MS, [false, true]);
+    let state = |world: &World| world.alarm(RuleId::Heartbeat, THREAD).map(|alarm| (alarm.state, alarm.count));
+    assert_eq!(state(&world), Some((AlarmState::Active, 1)));
+    board::set(&world.board.thread(1).tid, 1);
+    world.run(3 * MS, [false, true]);
+    assert_eq!(state(&world), Some((AlarmState::Active, 1)));
+    world.run(3 * MS, [true, true]);
+    assert_eq!(state(&world), Some((AlarmState::Ended, 1)));
+}
+
+#[test]
+fn a_stall_ends_with_the_gap_of_its_thread_that_is_nearest_to_its_last_heartbeat() {
+    // How long it took, in microseconds, if the thread has noted gaps that begin so long after its last heartbeat, and
+    // how many milliseconds were looked at.
+    let took = |gaps: &[(i64, u64)]| {
+        let mut world = world(Vec::new());
+        world.run(300 * MS, [true, true]);
+        let beat = now(&world).0;
+        let before = world.dog.at_ns(Ticks(beat)) / MS - 5;
+        world.dog.threads[0].bases = [base(before, 0, 0, 0)].into();
+        world.dog.judge_silence(0, Ticks(beat + 11 * MS), 10 * MS, &mut world.done);
+        for (start_us, length_us) in gaps {
+            let start = beat.saturating_add_signed(start_us * 1_000);
+            world.board.thread(0).note_gap(Ticks(start), Ticks(length_us * 1_000), 0);
+        }
+        board::set(&world.board.thread(0).heartbeat, beat + 41 * MS);
+        world.dog.judge_silence(0, Ticks(beat + 42 * MS), 10 * MS, &mut world.done);
+        let alarm = world.alarm(RuleId::Heartbeat, THREAD).unwrap();
+        assert_eq!(alarm.state, AlarmState::Ended);
+        let looked_at = alarm.evidence[0].split_once(" around the stall").unwrap().0.rsplit_once(' ').unwrap().0;
+        (alarm.duration_ns / 1_000, looked_at.rsplit_once(' ').unwrap().1.to_owned())
+    };
+    // The readings lie 47 ms apart, of which the last two do not belong to the stall.
+    assert_eq!(took(&[(1_000, 39_000)]), (40_000, "45.0".to_owned()));
+    assert_eq!(took(&[]).0, 42_000);
+    assert_eq!(took(&[(20_000, 20_000)]).0, 40_000);
+    assert_eq!(took(&[(20_001, 20_000)]).0, 42_000, "not its own");
+    assert_eq!(took(&[(-12_000, 12_000), (0, 40_000)]).0, 40_000, "the gap before ended when it began");
+}
+
+#[test]
+fn a_thread_that_ends_ends_its_stall_and_one_that_has_not_started_is_judged_before_live_alone() {
+    let mut world = world(Vec::new());
+    world.run(300 * MS, [true, true]);
+    assert!(silence(&mut world, 11 * MS).is_some());
+    board::set(&world.board.thread(0).state, 2);
+    silence(&mut world, 12 * MS);
+    assert_eq!(world.alarm(RuleId::Heartbeat, THREAD).unwrap().state, AlarmState::Ended);
+    for (phase, is_judged) in [(Phase::Init, true), (Phase::Warmup, true), (Phase::Live, false), (Phase::Drain, false)]
+    {
+        let mut world = opened();
+        world.run(300 * MS, [true, true]);
+        board::set(&world.board.thread(0).state, 0);
+        (world.dog.phase, world.dog.phase_since) = (phase, now(&world));
+        let at = now(&world).plus(Ticks(START_NS + 1));
+        world.dog.judge_silence(0, at, 10 * MS, &mut world.done);
+        assert_eq!(world.dog.alarms.find(RuleId::Heartbeat, THREAD).is_some(), is_judged, "{phase:?}");
+    }
+}
+
+#[test]
+fn a_silence_is_judged_from_its_own_first_reading() {
+    let mut world = world(Vec::new());
+    world.run(300 * MS, [true, true]);
+    let first = now(&world).0;
+    let mut at = |beat: u64, silent_ns: u64| {
+        board::set(&world.board.thread(0).heartbeat, beat);
+        world.dog.judge_silence(0, Ticks(beat + silent_ns), 10 * MS, &mut world.done);
+        let read = world.dog.threads[0].suspicion.as_ref();
+        let read = read.map(|(beat, base)| (*beat, base.0.at_ns - world.dog.at_ns(Ticks(*beat))));
+        let alarm = world.alarm(RuleId::Heartbeat, THREAD);
+        (read, alarm.map(|alarm| (alarm.state, alarm.evidence[0].contains(" inside the stall"))))
+    };
+    assert_eq!(at(first, 6 * MS), (Some((first, 6 * MS)), None));
+    assert_eq!(at(first, 8 * MS), (Some((first, 6 * MS)), None));
+    let second = first + 9 * MS;
+    assert_eq!(at(second, 7 * MS), (Some((second, 7 * MS)), None));
+    assert_eq!(at(second, 11 * MS), (None, Some((AlarmState::Active, true))));
+    let third = second + 20 * MS;
+    assert_eq!(at(third, 6 * MS), (Some((third, 6 * MS)), Some((AlarmState::Ended, true))));
+    assert_eq!(at(third + 7 * MS, 11 * MS).1, Some((AlarmState::Active, false)), "the reading was of another silence");
+}
+
+/// The thread that sleeps is this test's own.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_thread_that_sleeps_in_its_role_is_an_alarm_at_once() {
+    use crate::stall::account::{Accounts, Owner};
+    let mut world = world(Vec::new());
+    let ((tell, told), (wake, woken)) = (std::sync::mpsc::channel(), std::sync::mpsc::channel::<()>());
+    let sleeper = std::thread::spawn(move || {
+        tell.send(rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()).unwrap();
+        let _ = woken.recv();
+    });
+    let tid = told.recv().unwrap();
+    while Accounts::open(Owner::Own, &[tid]).thread(0, 0).state != Some('S') {
+        std::thread::yield_now();
+    }
+    let block = world.board.thread(0);
+    board::set(&block.tid, u64::from(tid));
+    board::set(&block.stage, RoleKind::Decode as u64 + 1);
+    world.run(300 * MS, [true, true]);
+    let at_ms = world.dog.at_ns(now(&world)) / MS;
+    world.dog.threads[0].bases = [base(at_ms - 20, 0, 0, 0)].into();
+    assert_eq!(silence(&mut world, 11 * MS), Some(Severity::Warn));
+    let alarm = world.alarm(RuleId::Heartbeat, THREAD).unwrap();
+    assert!(alarm.sentence.contains("ms in decode: it sleeps in "), "{}", alarm.sentence);
+    drop(wake);
+    sleeper.join().unwrap();
+}
+
+#[test]
+fn everything_stood_still_if_the_watchdog_was_late_by_a_limit_with_all_threads() {
+    let is_told = |late_ns: u64, phase: Phase, beats: [bool; 2]| {
+        let mut world = world(Vec::new());
+        world.run(300 * MS, [true, true]);
+        board::set(&world.board.header().phase, phase as u64);
+        world.nanos.fetch_add(late_ns, std::sync::atomic::Ordering::Relaxed);
+        (0..2).for_each(|_| world.run(MS, beats));
+        world.alarm(RuleId::Frozen, Site::Engine(0)).is_some()
+    };
+    assert!(is_told(10 * MS, Phase::Live, [false, false]));
+    assert!(!is_told(10 * MS - 1, Phase::Live, [false, false]));
+    assert!(!is_told(10 * MS, Phase::Live, [false, true]));
+    assert!(is_told(10 * MS, Phase::Warmup, [false, false]));
+    assert!(!is_told(10 * MS, Phase::Init, [false, false]), "roles are being built");
+}
+
+#[test]
+fn a_gap_says_in_which_role_it_was_and_how_long() {
+    let mut world = opened();
+    let start = now(&world);
+    for (stage, place) in [(0, ""), (RoleKind::Decode as u64 + 1, " in decode")] {
+        world.dog.threads[0].bases = [base(world.dog.at_ns(start) / MS, 0, 0, 0)].into();
+        world.dog.threads[0].pinned = false;
+        let gap = Gap { number: 1, start, length: Ticks(13 * MS), stage };
+        world.dog.note_gap(0, gap, start.plus(Ticks(14 * MS)), &mut world.done);
+        let sentence = world.alarm(RuleId::FrameGap, THREAD).unwrap().sentence;
+        assert!(sentence.starts_with(&format!("hot-0 stood still 13.0 ms{place}: ")), "{sentence}");
+    }
+}
+
+#[test]
+fn threads_by_record_come_before_those_that_were_only_seen_and_keep_their_names() {
+    let world = opened();
+    let gone = u32::MAX - 1;
+    let other = |pid, name: &str| OtherThread::seen(pid, name.to_owned(), 7, false);
+    let recorded = |pid, name: &str| OtherThread { is_recorded: true, ..other(pid, name) };
+    let named = |switched: Option<Switched>, earlier: &[OtherThread]| {
+        let others = vec![other(gone, "gone"), other(gone - 1, "seen")];
+        let mut seen = Observations { switched, others, ..Observations::default() };
+        world.dog.name_recorded(&mut seen, earlier);
+        seen.others.into_iter().map(|other| (other.command, other.is_recorded)).collect::<Vec<_>>()
+    };
+    let expected =
+        |named: &[(&str, bool)]| named.iter().map(|(name, is)| ((*name).to_owned(), *is)).collect::<Vec<_>>();
+    let by = vec![(gone, gone, 5 * MS)];
+    let found = named(Some(Switched { by, ..Switched::default() }), &[]);
+    assert_eq!(found, expected(&[("gone", true), ("seen", false)]));
+    let by = vec![(gone - 2, gone - 2, 5 * MS)];
+    let found = named(Some(Switched { by, ..Switched::default() }), &[other(gone - 2, "earlier")]);
+    assert_eq!(found, expected(&[("earlier", true), ("gone", false), ("seen", false)]));
+    let found = named(None, &[other(5, "was seen"), recorded(6, "was recorded")]);
+    assert_eq!(found, expected(&[("was recorded", true), ("gone", false), ("seen", false)]), "records were lost");
+}
+
+#[test]
+fn an_alarm_concerns_the_silos_whose_roles_its_thread_runs_or_all_of_them() {
+    let world = opened();
+    let block = world.board.thread(0);
+    assert_eq!(world.dog.silos_of(0), u64::MAX, "before its roles are built");
+    board::set(&block.roles_count, 2);
+    board::set(&block.roles[0].identity, 3 << 8 | RoleKind::Poll as u64);
+    board::set(&block.roles[1].identity, 7 << 40 | 5 << 8 | RoleKind::Decode as u64);
+    assert_eq!((world.dog.silos_of(0), world.dog.silos_at(THREAD)), (1 << 3 | 1 << 5, 1 << 3 | 1 << 5));
+    assert_eq!(world.dog.silos_at(Site::Silo(2, 7)), 1 << 2);
+    for site in [Site::Engine(0), Site::Stream(3), Site::Thread(2)] {
+        assert_eq!(world.dog.silos_at(site), u64::MAX, "{site:?}");
+    }
+}
+
+#[test]
+fn shots_that_two_episodes_shortly_after_each_other_hit_count_once() {
+    let mut world = opened();
+    let place = raised(&mut world, RuleId::DeviceLost);
+    let mut root = world.dog.alarms.record(place).clone();
+    let look = |world: &mut World, late: u64| {
+        board::add(&world.board.harvest(0).late, late);
+        let at_ns = world.dog.at_ns(now(world));
+        world.dog.counter_rules.look(&world.board, at_ns, None);
+    };
+    (0..6).for_each(|_| look(&mut world, 0));
+    look(&mut world, 4);
+    assert_eq!(world.dog.hit(&root, false), 0, "it is not known to be open yet");
+    assert_eq!(world.dog.hit(&root, true), 4, "the half second before it belongs to it");
+    look(&mut world, 5);
+    assert_eq!(world.dog.hit(&root, true), 9);
+    look(&mut world, 1);
+    root.shots_hit = world.dog.hit(&root, false);
+    assert_eq!(root.shots_hit, 10);
+    look(&mut world, 3);
+    assert_eq!(world.dog.hit(&root, false), 10, "closed");
+    assert_eq!(world.dog.hit(&root, true), 13);
+    (0..8).for_each(|_| look(&mut world, 2));
+    assert_eq!([true, false].map(|is_open| world.dog.hit(&root, is_open)), [29, 29]);
+    (0..8).for_each(|_| look(&mut world, 2));
+    assert_eq!(world.dog.hit(&root, true), 39, "only the half second before counts");
+}
+
+#[test]
+fn accounts_are_taken_every_tenth_of_a_second_of_every_thread() {
+    let mut world = opened();
+    world.run(1_000 * MS, [true, true]);
+    let at: Vec<u64> = world.dog.threads[0].bases.iter().map(|base| base.0.at_ns).collect();
+    assert!(at.windows(2).all(|two| (100 * MS..102 * MS).contains(&(two[1] - two[0]))), "{at:?}");
+    let shape = Shape { threads: 3, silos: 1, slots: 1, workers: 1, decoders: 1, streams: 1 };
+    let board = std::sync::Arc::new(Board::create(shape, Place::Private).unwrap());
+    board::set(&board.header().phase, Phase::Live as u64);
+    let (clock, rules, on_alarm) = (world.dog.config.clock.clone(), Vec::new(), OnAlarm::None);
+    let (disk, root) = (None, "/no/such".into());
+    world.dog = Watchdog::new(WatchdogConfig { board, clock, rules, on_alarm, disk, root });
+    // A world's board has two threads; these have none that beat.
+    (0..200).for_each(|_| world.run(MS, [false, false]));
+    assert!(world.dog.threads.iter().all(|thread| thread.bases.len() > 1));
+}
+
+#[test]
+fn a_drain_checks_the_rules_at_once() {
+    let told = |phase: Phase| {
+        let mut world = world(Vec::new());
+        world.run(350 * MS, [true, true]);
+        board::set(&world.board.harvest(0).duplicated, 1);
+        board::set(&world.board.header().phase, phase as u64);
+        world.run(MS, [true, true]);
+        world.alarm(RuleId::Duplicates, Site::Silo(0, 0)).is_some()
+    };
+    assert_eq!([told(Phase::Drain), told(Phase::Live)], [true, false]);
+}
+
+#[test]
+fn a_thread_is_pinned_if_it_says_so_and_a_core_was_planned() {
+    let pinned = |planned: u64, pinned: u64| {
+        let mut world = world(Vec::new());
+        board::set(&world.board.thread(0).planned_core, planned);
+        board::set(&world.board.thread(0).pinned, pinned);
+        world.run(MS, [true, true]);
+        world.dog.threads[0].own_core()
+    };
+    assert_eq!([pinned(8, 1), pinned(8, 0), pinned(0, 1), pinned(1, 1)], [Some(7), None, None, Some(0)]);
+}
+
+#[test]
+fn two_ticks_at_one_moment_are_no_counter_that_goes_back() {
+    let mut world = world(Vec::new());
+    world.run(300 * MS, [true, true]);
+    let at = world.dog.ticked.unwrap();
+    world.dog.note_own_lateness(at);
+    assert!(!world.dog.threads[0].bases.is_empty());
+    world.dog.note_own_lateness(Ticks(at.0 - 1));
+    assert!(world.dog.threads[0].bases.is_empty());
 }

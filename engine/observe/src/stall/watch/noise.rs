@@ -103,7 +103,7 @@ impl NoiseAccount {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Baseline, KNOWN_MAX, NoiseAccount};
+    use super::{Baseline, KNOWN_MAX, NoiseAccount, THREADS_MAX};
     use crate::board::{Board, Place, Shape, get};
     use crate::stall::account::{CoreAccount, OtherThread, ThreadAccount};
     use crate::stall::procfs::{CoreTimes, Interrupts};
@@ -139,6 +139,28 @@ mod tests {
     }
 
     #[test]
+    fn a_name_is_looked_up_once_a_second_and_from_a_millisecond_on() {
+        let shape = Shape { threads: 1, silos: 1, slots: 1, workers: 1, decoders: 1, streams: 1 };
+        let named = |span_ns: u64, ran_ns: u64| {
+            let board = Board::create(shape, Place::Private).unwrap();
+            let mut account = NoiseAccount::default();
+            let (first, mut second) = (base(1, 0, 0, 0), base(1, 0, 0, 0));
+            second.0.at_ns += span_ns;
+            let by = vec![(std::process::id(), 7, ran_ns / 2), (std::process::id(), 7, ran_ns - ran_ns / 2)];
+            account.add(&first, &second, Some(Switched { by, is_of_core: true, ..Switched::default() }));
+            account.publish(&Switches::default(), board.thread(0));
+            get(&board.thread(0).noise_taken_ns)
+        };
+        assert_eq!(named(SECOND, 1_000_000), 1_000_000);
+        assert_eq!(named(SECOND - 1, 1_000_000), 0, "not yet");
+        assert_eq!(named(SECOND, 999_999), 0, "too little");
+        let mut account = NoiseAccount::default();
+        let by = (0..300).map(|tid| (1, tid, 1)).collect();
+        account.add(&base(1, 0, 0, 0), &base(2, 0, 0, 0), Some(Switched { by, ..Switched::default() }));
+        assert_eq!(account.ran.len(), THREADS_MAX);
+    }
+
+    #[test]
     fn a_program_that_comes_again_is_one_and_the_least_known_makes_room() {
         let mut account = NoiseAccount::default();
         let other = |pid: u32, name: &str, ran_ns| OtherThread::seen(pid, name.to_owned(), ran_ns, false);
@@ -146,6 +168,8 @@ mod tests {
         account.learn(OtherThread { processes: 14, ..other(2, "cc1", 7) });
         account.learn(other(3, "cc1", 1));
         assert_eq!((account.known.len(), account.known[0].ran_ns, account.known[0].processes), (1, 13, 14));
+        account.learn(OtherThread { whose: ", user 7".to_owned(), ..other(4, "cc1", 2) });
+        assert_eq!(account.known.len(), 2, "somebody else's");
         (0..2 * KNOWN_MAX).for_each(|n| account.learn(other(9, &format!("p{n}"), 20 + n as u64)));
         assert_eq!(account.known.len(), KNOWN_MAX);
         assert!(account.known.iter().all(|known| known.command != "cc1"), "{:?}", account.known);
