@@ -276,7 +276,7 @@ impl OwnershipDirectory {
         let silo: &_ = context;
         self.ports.decide(
             |page, request| {
-                if granted == room && request.from != table.silo() {
+                if granted >= room && request.from != table.silo() {
                     return Response::TryLater;
                 }
                 let before = silo.ticks();

@@ -178,7 +178,7 @@ impl ArbiterEndpoint {
 
 #[cfg(test)]
 mod tests {
-    use super::{ArbiterReport, ArbiterRequest, endpoints};
+    use super::{ArbiterReport, ArbiterRequest, SLOTS, endpoint, endpoints};
 
     #[test]
     fn an_endpoint_reaches_each_silo_and_its_own() {
@@ -192,6 +192,24 @@ mod tests {
                 endpoints[to].1.send(from, ArbiterReport::Quiet { number });
                 assert_eq!(endpoints[from].0.receive(to), Some(ArbiterReport::Quiet { number }));
             }
+        }
+    }
+
+    #[test]
+    fn a_feed_reaches_a_rebuilt_arbiter_by_its_new_ends_alone() {
+        let mut endpoints = endpoints(2);
+        let (mut rebuilt, feeds) = endpoint(2);
+        for (feed, ends) in feeds.into_iter().enumerate() {
+            let _former = endpoints[feed].0.replace(1, ends);
+        }
+        assert_eq!(rebuilt.silos(), 2);
+        for from in 0..2 {
+            let request = |number| ArbiterRequest::Cancel { number, page: from as u32 };
+            assert!((0..SLOTS).all(|number| endpoints[from].0.ask(1, request(number as u32))));
+            assert!(!endpoints[from].0.ask(1, request(0)), "it has not answered");
+            assert_eq!((endpoints[1].1.take(from), rebuilt.take(from)), (None, Some(request(0))));
+            rebuilt.send(from, ArbiterReport::Quiet { number: 9 });
+            assert_eq!(endpoints[from].0.receive(1), Some(ArbiterReport::Quiet { number: 9 }));
         }
     }
 }

@@ -103,7 +103,6 @@ impl BackOff {
         self.random ^= self.random >> 17;
         self.random ^= self.random << 5;
         let most_us = if self.tries < 8 { 2 << self.tries } else { BackOff::WAIT_US_MAX };
-        let most_us = if most_us < BackOff::WAIT_US_MAX { most_us } else { BackOff::WAIT_US_MAX };
         most_us / 2 + self.random % (most_us / 2 + 1)
     }
 }
@@ -135,6 +134,22 @@ mod tests {
                 assert!((span_us / 2..=span_us).contains(&when.left_us(NOW)), "{when:?}, span {span_us} us");
             }
         }
+    }
+
+    #[test]
+    fn requesters_with_different_seeds_wait_differently() {
+        let waits = |seed: u32| {
+            let mut back_off = BackOff::new(seed);
+            [0; 20].map(|_| match back_off.next(Response::Busy, NOW) {
+                Next::At(when) => when.left_us(NOW),
+                Next::Done | Next::GiveUp => 0,
+            })
+        };
+        let mut each: Vec<_> = (0..64).map(waits).collect();
+        each.sort_unstable();
+        each.dedup();
+        assert_eq!(each.len(), 64);
+        assert!(each.iter().all(|waits| waits[8..].iter().any(|wait| *wait != waits[8])), "nor always as long");
     }
 
     #[test]

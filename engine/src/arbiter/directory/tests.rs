@@ -295,6 +295,24 @@ fn requests_beyond_the_open_transfers_get_try_later() {
 }
 
 #[test]
+fn a_page_that_the_silo_grants_itself_makes_no_room_for_a_transfer() {
+    let mut world = World::new();
+    for page in 0..OPEN_MAX as u32 {
+        let _ = world.ask(0, page, Hint::Default);
+        world.deliver(0, true);
+    }
+    let (directory, plain) = &mut world.silos[1];
+    plain.out.clear();
+    for (page, from) in [(200, 1), (201, 0)] {
+        let _ = directory.receive(plain, page, Silo::new(from), &Message::Request(request(from, Hint::Default)));
+    }
+    directory.decide(plain);
+    let answers: Vec<_> = plain.out.iter().map(|(_, to, page, message, _)| (to.number(), *page, *message)).collect();
+    assert_eq!(answers[1], (0, 201, Message::Refused(Response::TryLater)));
+    assert!(matches!(answers[0], (1, 200, Message::Refused(response)) if response.is_granted()), "{answers:?}");
+}
+
+#[test]
 fn a_takeover_brings_more_transfers_than_are_awaited_at_once_and_all_of_them_end() {
     let mut world = World::new();
     let _ = world.ask(0, 200, Hint::Default);
