@@ -119,15 +119,8 @@ fn moves_its_cursor(term: Option<&OsStr>) -> bool {
 /// Why the console cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum TermError {
-    /// The terminal could not be set up or drawn to.
     #[error("the terminal refused {what}: {error}; use --headless to run without a console")]
-    Terminal {
-        /// The operation that failed.
-        what: &'static str,
-        /// The system's error.
-        error: io::Error,
-    },
-    /// The signal handlers could not be registered.
+    Terminal { what: &'static str, error: io::Error },
     #[error("cannot register signal handlers: {0}; use --headless to run without a console")]
     Signals(io::Error),
 }

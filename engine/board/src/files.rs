@@ -23,25 +23,17 @@ const LINKS_MAX: usize = 40;
 
 /// Why a file was not opened.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum OpenError {
     /// The system returned an error.
     #[error("{0}")]
     System(#[from] io::Error),
-    /// The last part of the path is a symbolic link.
     #[error("it is a symbolic link; a regular file was expected")]
     Link,
-    /// It is a directory, a FIFO, a socket or a device.
     #[error("it is a {0}; a regular file was expected")]
     NotRegular(&'static str),
-    /// The file belongs to another user.
     #[error("it belongs to user {found}; user {expected} was expected")]
-    Owner {
-        /// User number of its owner.
-        found: u32,
-        /// User number required.
-        expected: u32,
-    },
-    /// The file is longer than the caller's limit.
+    Owner { found: u32, expected: u32 },
     #[error("it is longer than {0} bytes")]
     TooLong(u64),
 }

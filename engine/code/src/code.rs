@@ -66,26 +66,14 @@ const BUNDLED: [Bundled; 2] = [
 /// Why a name does not name a bundled model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum NameError {
-    /// No bundled model has this name.
     #[error("found model {0:?}, expected surface_d5 or surface_d3, or one of them with its rounds: surface_d5@r50")]
     Unknown(String),
-    /// The text after the `@` is not a number of rounds.
     #[error("found {found:?} after the @ of {name}, expected its rounds; write it like {name}@r50")]
-    Rounds {
-        /// The bundled model.
-        name: &'static str,
-        /// What follows the `@`.
-        found: String,
-    },
-    /// The model cannot be made with that many rounds.
+    Rounds { name: &'static str, found: String },
     #[error("{name}: {error}")]
-    Extend {
-        /// The bundled model.
-        name: &'static str,
-        /// The reason.
-        error: ExtendError,
-    },
+    Extend { name: &'static str, error: ExtendError },
 }
 
 /// 64-bit words that hold `bits` bits.

@@ -15,31 +15,26 @@ pub const BYTES_MAX: u64 = 1 << 30;
 
 /// Why a file of results cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum ResultsError {
     /// It cannot be opened, read or written.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// Another process writes to it.
     #[error(
         "found that another process collects into it, expected a file of its own; name another file, and merge them"
     )]
     InUse,
-    /// It is no file.
     #[error("found no ordinary file, expected one; name another")]
     NoFile,
-    /// It is too large.
     #[error("found {0} bytes, expected at most {BYTES_MAX}; merge its rows into a new file")]
     TooLarge(u64),
-    /// A row cannot be read.
     #[error(transparent)]
     Row(#[from] RowError),
-    /// Its columns are others than those of the rows that would be appended.
     #[error(
         "found columns {0}, expected {expected}; sum its rows into a new file: pinwheel collect merge FILE -o NEW",
         expected = HEADER.replace(' ', "")
     )]
     Columns(String),
-    /// Two files have the same content.
     #[error("found the same rows as in {0}, expected each file once; leave one of them out")]
     Twice(String),
 }

@@ -32,23 +32,18 @@ pub struct Row {
 
 /// Why a text is not a row.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum RowError {
-    /// A column is missing in the first line.
     #[error("found no column {0}, expected {columns}; check that the file is one of results", columns = COLUMNS.join(", "))]
     NoColumn(&'static str),
-    /// A field cannot be read.
     #[error("line {line}: found {column} {found:?}, expected {expected}; repair or remove the line")]
     Field {
         /// The line, from 1.
         line: u64,
-        /// The column.
         column: &'static str,
-        /// What stands there.
         found: String,
-        /// What should.
         expected: &'static str,
     },
-    /// A line is not one of a table.
     #[error("found a line that is not one of a table ({0}), expected rows of sinter; repair or remove the line")]
     Table(String),
 }

@@ -103,39 +103,25 @@ pub struct Progress {
 
 /// Why a collection ended early.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum CollectError {
-    /// Rows cannot be appended.
     #[error("cannot append rows ({0}); what was counted before is there: free space, and collect again to go on")]
     Append(io::Error),
-    /// A decoder cannot decode a model.
     #[error("{metadata} by {decoder}: {error}")]
-    Task {
-        /// The task's metadata.
-        metadata: String,
-        /// Name of its decoder.
-        decoder: &'static str,
-        /// The reason.
-        error: ReadyError,
-    },
-    /// A thread panicked while it decoded a block.
+    Task { metadata: String, decoder: &'static str, error: ReadyError },
     #[error(
         "{metadata} by {decoder}: found a defect of this program while it decoded shots {first} to {last} ({said}), \
          expected counts; what was counted before is there: report it with the model, and collect the other tasks \
          without this one"
     )]
     Panicked {
-        /// The task's metadata.
         metadata: String,
-        /// Name of its decoder.
         decoder: &'static str,
         /// First shot of the block, from 0.
         first: u64,
-        /// Last shot of it.
         last: u64,
-        /// What the panic says.
         said: String,
     },
-    /// The system refuses a thread.
     #[error("found {0} at the start of a thread, expected {1} threads; collect with fewer: --threads")]
     Thread(io::Error, usize),
 }

@@ -84,27 +84,17 @@ pub struct Workload {
 
 /// Why a graph cannot be compiled, or a tensor cannot be registered.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum CompileError {
-    /// A number of the configuration is outside its range.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The tensor has no elements, or its granule size is not valid.
     #[error(
         "tensor: found {shape:?}, expected elements, at most 2^40 bytes, and a granule of 16 to 32768 bytes \
         that is a power of two; change it"
     )]
-    Shape {
-        /// The shape that was refused.
-        shape: Shape,
-    },
-    /// The tensors need more granules than the configuration allows.
+    Shape { shape: Shape },
     #[error("tensors: found {needed} granules, expected at most {limit}; raise granules or granule_bytes")]
-    Granules {
-        /// Granules that all tensors so far need.
-        needed: u64,
-        /// Most granules that the configuration allows.
-        limit: u32,
-    },
+    Granules { needed: u64, limit: u32 },
 }
 
 /// The submitter, the other workers and the completer of a compiled graph.

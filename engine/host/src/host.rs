@@ -88,33 +88,20 @@ pub struct CoreFacts {
 
 /// Why the machine's facts cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum HostError {
-    /// The affinity mask cannot be read.
     #[error(
         "found no affinity mask of this process ({reason}), expected the cores that it may use, at most {CORES_MAX}; \
          allow sched_getaffinity in the sandbox"
     )]
-    NoMask {
-        /// The system's error.
-        reason: String,
-    },
-    /// A recorded tree contains no cores.
+    NoMask { reason: String },
     #[error(
         "found no cores under {path}, expected a recorded tree with sys/devices/system/cpu; record one with cp -rL of \
          that directory and sys/devices/system/node, or name another"
     )]
-    NoTree {
-        /// The directory.
-        path: String,
-    },
-    /// Cores were asked for that the process may not use.
+    NoTree { path: String },
     #[error("core {} is not allowed to this process; name cores of {}", list(.found), list(.allowed))]
-    NotAllowed {
-        /// The cores that may not be used.
-        found: Vec<u32>,
-        /// The cores that the process may use.
-        allowed: Vec<u32>,
-    },
+    NotAllowed { found: Vec<u32>, allowed: Vec<u32> },
 }
 
 /// Numbers with commas between them.

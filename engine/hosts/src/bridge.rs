@@ -85,22 +85,14 @@ pub struct Ends {
 
 /// Why the hosts cannot be joined.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum JoinError {
-    /// The link.
     #[error(transparent)]
     Link(#[from] OpenError),
-    /// The socket of local programs.
     #[error("{path}: {error}; choose another directory with --logs")]
-    LocalSocket {
-        /// Its path.
-        path: PathBuf,
-        /// The system's error.
-        error: io::Error,
-    },
-    /// The thread.
+    LocalSocket { path: PathBuf, error: io::Error },
     #[error("the hosts' thread could not be started ({0}); raise the process limit (ulimit -u)")]
     Thread(io::Error),
-    /// The thread ended while it started.
     #[error("the hosts' thread ended while it started; the messages above say why")]
     Ended,
 }

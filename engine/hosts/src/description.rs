@@ -58,35 +58,16 @@ pub struct Description {
 
 /// Why two hosts share no streams.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Unlike {
-    /// Other questions and answers.
     #[error(
         "its program {other} speaks version {theirs} of the hosts' protocol, this one {ours}; run the same version on both"
     )]
-    Protocol {
-        /// Version of its program.
-        other: String,
-        /// Its protocol.
-        theirs: u32,
-        /// Ours.
-        ours: u32,
-    },
-    /// Another error model.
+    Protocol { other: String, theirs: u32, ours: u32 },
     #[error("its error model has hash {theirs:016x}, this one's {ours:016x}; load the same model on both")]
-    Model {
-        /// Its hash.
-        theirs: u64,
-        /// Ours.
-        ours: u64,
-    },
-    /// Another number of streams.
+    Model { theirs: u64, ours: u64 },
     #[error("it has {theirs} streams, this one {ours}; give both profiles the same number")]
-    Streams {
-        /// Its number.
-        theirs: u32,
-        /// Ours.
-        ours: u32,
-    },
+    Streams { theirs: u32, ours: u32 },
 }
 
 impl Description {

@@ -17,23 +17,18 @@ pub const UNDER_WAY_MAX: usize = 1_024;
 
 /// Why a message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Refused {
-    /// Its bytes.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// A stream that this engine does not have.
     #[error("the message names a stream that this engine does not have; give both profiles the same number")]
     Stream,
-    /// A number that does not follow on the last one of its stream.
     #[error("the message was sent before, or an earlier one is missing")]
     Order,
-    /// Too many shots of this owner are here.
     #[error("too many shots of this host wait here already")]
     Full,
-    /// A host that was not seen to be there.
     #[error("this host has not seen yours yet; send again in a moment")]
     Stranger,
-    /// This host takes no more shots.
     #[error("this host takes no more shots of others")]
     Draining,
 }

@@ -155,14 +155,12 @@ pub enum Presence {
 
 /// Why a question has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum NoAnswer {
-    /// No answer came within the limit.
     #[error("no answer within the limit")]
     TimedOut,
-    /// The host is not there, its connection ended, or it dropped the question.
     #[error("the host is not there, or dropped the question")]
     Unreachable,
-    /// The host, or this one on its behalf, refused the question.
     #[error("refused: {0}")]
     Refused(String),
 }
@@ -183,67 +181,22 @@ pub struct Handlers {
 
 /// Why a link cannot be opened.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum OpenError {
-    /// The settings contradict each other.
     #[error("settings of host {name:?}: {error}")]
-    Settings {
-        /// The host.
-        name: String,
-        /// The contradiction.
-        error: CheckError,
-    },
-    /// A file of the certificates cannot be read.
+    Settings { name: String, error: CheckError },
     #[error("{file}: {error}; name a readable PEM file in certificates")]
-    Certificates {
-        /// The file.
-        file: String,
-        /// The system's error.
-        error: std::io::Error,
-    },
-    /// The host's certificate is that of another host, or none.
+    Certificates { file: String, error: std::io::Error },
     #[error("{file}: {found}, but the host's name is {name:?}; name the certificate of this host in certificates")]
-    OtherCertificate {
-        /// The file.
-        file: String,
-        /// What it holds.
-        found: String,
-        /// The host.
-        name: String,
-    },
-    /// An endpoint has no free port.
+    OtherCertificate { file: String, found: String, name: String },
     #[error("endpoint {endpoint:?} of host {name:?}: {error}; name an address of this machine in listen")]
-    Port {
-        /// The host.
-        name: String,
-        /// The endpoint.
-        endpoint: String,
-        /// The system's error.
-        error: std::io::Error,
-    },
-    /// zenoh does not open or declare what the link needs.
+    Port { name: String, endpoint: String, error: std::io::Error },
     #[error("link of host {name:?}: {why}; check listen and certificates in its settings")]
-    Session {
-        /// The host.
-        name: String,
-        /// What zenoh said.
-        why: String,
-    },
-    /// Another host has this name.
+    Session { name: String, why: String },
     #[error("another host of cluster {cluster:?} has the name {name:?}; give each host a name of its own, or end it")]
-    NameTaken {
-        /// The cluster.
-        cluster: String,
-        /// The name.
-        name: String,
-    },
-    /// The system starts no thread.
+    NameTaken { cluster: String, name: String },
     #[error("link of host {name:?}: no thread can be started ({error}); end other programs")]
-    Thread {
-        /// The host.
-        name: String,
-        /// The system's error.
-        error: std::io::Error,
-    },
+    Thread { name: String, error: std::io::Error },
 }
 
 /// The connection to the other hosts. Dropping it withdraws this host's presence, closes all

@@ -145,11 +145,10 @@ impl Members {
 
 /// Why a host is given no shots.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Unusable {
-    /// Never heard of.
     #[error("no host of this name was seen; `pinwheel hosts` lists them")]
     Unknown,
-    /// Not up.
     #[error("it is {}", match .0 {
         State::Suspect => "suspect: connected, and does not answer",
         State::Draining => "draining: it takes no shots of others",
@@ -157,7 +156,6 @@ pub enum Unusable {
         State::Up => "up",
     })]
     State(State),
-    /// It could not decode them.
     #[error(transparent)]
     Unlike(#[from] Unlike),
 }

@@ -66,20 +66,16 @@ pub struct Widths {
 
 /// Why a message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Malformed {
-    /// It is no message of this version.
     #[error("the message has no header of this version; run the same version of pinwheel on both hosts")]
     Header,
-    /// Shots of another model.
     #[error("the message's shots have another width; load the same model on both hosts")]
     Widths,
-    /// Too many shots, none, or another length.
     #[error("the message's length does not match its number of shots")]
     Length,
-    /// A word that must be 0 or 1, or a code out of range, is neither.
     #[error("the message has a value that its field cannot have")]
     Value,
-    /// Answers to other shots than those of the question.
     #[error("the message does not answer each shot of its question, in their order")]
     Shots,
 }

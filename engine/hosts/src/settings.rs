@@ -93,102 +93,48 @@ pub struct Certificates {
 
 /// Why a settings file cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum SettingsError {
-    /// The file cannot be read.
     #[error("{file}: {error}; name a readable settings file")]
-    Unreadable {
-        /// The file.
-        file: String,
-        /// The system's error.
-        error: io::Error,
-    },
-    /// The text is not one of settings.
+    Unreadable { file: String, error: io::Error },
     #[error("{file}:{line}:{column}: {what}")]
     Text {
-        /// The file.
         file: String,
         /// Line, from 1.
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What is wrong there, and what to do.
         what: String,
     },
-    /// The settings contradict each other or the rules.
     #[error("{file}: {error}")]
-    Check {
-        /// The file.
-        file: String,
-        /// The contradiction.
-        error: CheckError,
-    },
+    Check { file: String, error: CheckError },
 }
 
 /// Why settings cannot be used, whether they come from a file or from a program.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum CheckError {
-    /// A name has other characters or another length.
     #[error("{field} is {name:?}; a name has 1 to {NAME_CHARS_MAX} characters of a-z, 0-9 and -")]
-    Name {
-        /// The field that holds it.
-        field: &'static str,
-        /// The name.
-        name: String,
-    },
-    /// A list is too long.
+    Name { field: &'static str, name: String },
     #[error("{field} has {count} entries; name at most {limit}")]
-    TooMany {
-        /// The list.
-        field: &'static str,
-        /// Its length.
-        count: usize,
-        /// Its limit.
-        limit: usize,
-    },
-    /// An endpoint is not of the form `PROTOCOL/ADDRESS:PORT`.
+    TooMany { field: &'static str, count: usize, limit: usize },
     #[error("{field} has endpoint {endpoint:?}; write {protocol}/ADDRESS:PORT")]
-    Endpoint {
-        /// The list that holds it.
-        field: &'static str,
-        /// The endpoint.
-        endpoint: String,
-        /// The protocol that these settings allow.
-        protocol: &'static str,
-    },
-    /// An endpoint would be reachable from other machines by anybody.
+    Endpoint { field: &'static str, endpoint: String, protocol: &'static str },
     #[error(
         "{field} has endpoint {endpoint:?}, but without certificates a host talks only to hosts of its own machine; \
          add certificates, or use tcp/127.0.0.1:PORT"
     )]
-    NotLoopback {
-        /// The list that holds it.
-        field: &'static str,
-        /// The endpoint.
-        endpoint: String,
-    },
-    /// An endpoint would be neither encrypted nor authenticated.
+    NotLoopback { field: &'static str, endpoint: String },
     #[error(
         "{field} has endpoint {endpoint:?}, but with certificates every endpoint is quic/ADDRESS:PORT; write quic/"
     )]
-    NotQuic {
-        /// The list that holds it.
-        field: &'static str,
-        /// The endpoint.
-        endpoint: String,
-    },
-    /// A QUIC connection cannot be made to an IPv6 address in brackets.
+    NotQuic { field: &'static str, endpoint: String },
     #[error("connect has endpoint {endpoint:?}, but QUIC connects to names and IPv4 addresses; write the host's name")]
-    BracketedAddress {
-        /// The endpoint.
-        endpoint: String,
-    },
-    /// Names cannot be verified without certificates.
+    BracketedAddress { endpoint: String },
     #[error("allow has names, but without certificates nobody can prove a name; add certificates, or remove allow")]
     AllowWithoutCertificates,
-    /// The list of hosts that may join is empty.
     #[error("nobody may join: name the hosts in allow")]
     NobodyAllowed,
-    /// The host neither listens nor connects.
     #[error("listen and connect are empty, so no host can be reached; name an endpoint in one of them")]
     NoEndpoint,
 }

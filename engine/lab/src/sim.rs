@@ -66,17 +66,14 @@ pub struct Violation {
 
 /// Why a simulation cannot be set up.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum SimulationError {
-    /// The bundled model cannot be decoded.
     #[error(transparent)]
     Model(#[from] ReadyError),
-    /// No memory could be allocated for a board.
     #[error(transparent)]
     Board(#[from] crate::board::BoardError),
-    /// A task graph could not be built.
     #[error(transparent)]
     Graph(#[from] crate::graph::CompileError),
-    /// A role could not be built.
     #[error(transparent)]
     Role(#[from] crate::hot::RoleError),
 }

@@ -43,11 +43,10 @@ pub enum Class {
 /// Why classes cannot be told apart.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum ConfidenceError {
-    /// The edges are not a matching problem.
     #[error(transparent)]
     Graph(#[from] GraphError),
-    /// A cycle away from the boundary flips the observable.
     #[error(
         "edge {edge} closes a cycle that flips observable {observable} without reaching the boundary; a confidence \
          needs an observable that only paths between boundaries flip"
@@ -55,7 +54,6 @@ pub enum ConfidenceError {
     Cycle {
         /// Index of the edge, from 0.
         edge: usize,
-        /// The observable.
         observable: u32,
     },
 }

@@ -31,23 +31,19 @@ pub struct Correlation {
 /// Why correlations do not fit a graph.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum CorrelationError {
-    /// An edge that the graph does not have.
     #[error("correlation {index} names edge {edge}, but the graph has {edges} edges")]
     Edge {
         /// Index of the correlation, from 0.
         index: usize,
-        /// The edge.
         edge: u32,
-        /// Number of edges.
         edges: u32,
     },
-    /// A weight that is negative, infinite or not a number.
     #[error("the weight of correlation {index} is {weight}; give a finite one, 0 or more")]
     Weight {
         /// Index of the correlation, from 0.
         index: usize,
-        /// Its weight.
         weight: f64,
     },
 }

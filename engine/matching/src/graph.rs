@@ -48,49 +48,38 @@ pub struct Edge<'a> {
 /// Why edges are not a matching problem.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum GraphError {
-    /// An edge has an end beyond the detectors.
     #[error("edge {edge} ends at detector {detector}, but there are {detectors}; check the number of detectors")]
     Detector {
         /// Index of the edge, from 0.
         edge: usize,
-        /// Its end.
         detector: u32,
-        /// Number of detectors.
         detectors: u32,
     },
-    /// An edge joins a detector to itself.
     #[error("edge {edge} joins detector {detector} to itself; leave it out: it explains nothing")]
     Loop {
         /// Index of the edge, from 0.
         edge: usize,
-        /// Both of its ends.
         detector: u32,
     },
-    /// A weight is infinite or not a number.
     #[error("the weight of edge {edge} is {weight}; give a finite one")]
     Weight {
         /// Index of the edge, from 0.
         edge: usize,
-        /// Its weight.
         weight: f64,
     },
-    /// An edge flips observables that do not exist.
     #[error("edge {edge} has {found} words of observables, but the graph has {words}")]
     Observables {
         /// Index of the edge, from 0.
         edge: usize,
-        /// Its words.
         found: usize,
-        /// The words of the graph.
         words: usize,
     },
-    /// More than 2^29 detectors or edges.
     #[error("{found} {what} are too many; a graph has room for 536870912")]
     Size {
         /// `detectors` or `edges`.
         what: &'static str,
-        /// Their number.
         found: usize,
     },
 }

@@ -24,8 +24,8 @@ const UNEXPLAINED: u64 = i64::MIN as u64;
 /// Why there is no table for a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum LookupError {
-    /// The table would take too many bytes.
     #[error(
         "a look-up table of this model takes 2^{log2_bytes} bytes, but the limit is {limit}: its largest connected \
          part has {detectors} detectors; choose another decoder"
@@ -33,12 +33,9 @@ pub enum LookupError {
     Size {
         /// The bytes of the table, as a power of two, rounded up.
         log2_bytes: u32,
-        /// The most it may take.
         limit: usize,
-        /// Detectors of the largest connected part.
         detectors: u32,
     },
-    /// The matcher gave up on a syndrome.
     #[error("the matcher gave up on a syndrome of this model; choose another decoder")]
     Declined,
 }

@@ -26,41 +26,19 @@ use crate::weights::Weights;
 /// Why a shot has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum MatchError {
-    /// No set of edges explains the fired detectors.
     #[error(
         "no set of edges explains detector {detector} and those connected with it; check that graph and shots belong \
          together"
     )]
-    Unmatchable {
-        /// A fired detector that has no partner.
-        detector: u32,
-    },
-    /// A fired detector that the graph does not have.
+    Unmatchable { detector: u32 },
     #[error("detector {detector} fired, but the graph has {detectors}; check that graph and shots belong together")]
-    Detector {
-        /// The detector.
-        detector: u32,
-        /// Number of detectors.
-        detectors: u32,
-    },
-    /// A weight for an edge that the graph does not have.
+    Detector { detector: u32, detectors: u32 },
     #[error("a weight is given for edge {edge}, but the graph has {edges} edges")]
-    Edge {
-        /// The edge.
-        edge: u32,
-        /// Number of edges.
-        edges: u32,
-    },
-    /// A weight that is infinite or not a number.
+    Edge { edge: u32, edges: u32 },
     #[error("the weight given for edge {edge} is {weight}; give a finite one")]
-    Weight {
-        /// The edge.
-        edge: u32,
-        /// The weight.
-        weight: f64,
-    },
-    /// The search took more steps than any shot needs.
+    Weight { edge: u32, weight: f64 },
     #[error("the search took more steps than any shot needs; report this graph and shot")]
     Declined,
 }

@@ -52,33 +52,22 @@ use crate::search::{Failure, Pair, Presence, Search};
 /// Why a model cannot be matched round by round.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum StreamModelError {
-    /// The edges are not a matching problem.
     #[error(transparent)]
     Graph(#[from] GraphError),
-    /// The observables do not fit one word.
     #[error("{words} words of observables are too many; rounds are matched with up to 64 observables")]
-    Observables {
-        /// Their words.
-        words: usize,
-    },
-    /// One of the two sizes is 0.
+    Observables { words: usize },
     #[error("{what} is 0 rounds; it takes one or more")]
     Size {
         /// `commit` or `buffer`.
         what: &'static str,
     },
-    /// Each round takes the memory of the largest one.
     #[error(
         "{rounds} rounds of up to {members} detectors take too much memory, for each round takes that of the largest; \
          check the times of the detectors, or match whole shots"
     )]
-    Uneven {
-        /// Number of rounds.
-        rounds: u32,
-        /// Detectors of the largest round.
-        members: u32,
-    },
+    Uneven { rounds: u32, members: u32 },
 }
 
 /// Most rounds times detectors of the largest: 256 times as many as of a model of 2^18 detectors with equal rounds.
@@ -87,32 +76,18 @@ const PLACES_MAX: u64 = 1 << 26;
 /// Why a round is refused, or a shot has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum StreamError {
-    /// A round that is not the next one.
     #[error("round {found} was given, but round {next} is next; give each round once, in order")]
     Order {
-        /// The given round.
         found: u32,
         /// The next one; the number of rounds if all have come.
         next: u32,
     },
-    /// A fired detector that is not of the given round.
     #[error("detector {detector} is not of round {round}; check that model and shots belong together")]
-    Detector {
-        /// The detector.
-        detector: u32,
-        /// The given round.
-        round: u32,
-    },
-    /// The shot ended before its last round.
+    Detector { detector: u32, round: u32 },
     #[error("the shot ends after {found} of {rounds} rounds; give the other rounds, without detectors if need be")]
-    Short {
-        /// Rounds that have come.
-        found: u32,
-        /// The model's.
-        rounds: u32,
-    },
-    /// An earlier round of the shot was refused, or the fired detectors have no matching.
+    Short { found: u32, rounds: u32 },
     #[error(transparent)]
     Match(#[from] MatchError),
 }

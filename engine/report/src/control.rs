@@ -124,18 +124,12 @@ pub fn rooted(command: Command) -> Result<Command, ProfileError> {
 
 /// Why an engine did not execute a command.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum CommandError {
-    /// Its control socket cannot be used.
     #[error(transparent)]
     Unusable(#[from] Unusable),
-    /// It refused the command.
     #[error("engine of process {pid}: {said}")]
-    Refused {
-        /// Its process.
-        pid: u32,
-        /// Why, in one sentence.
-        said: String,
-    },
+    Refused { pid: u32, said: String },
 }
 
 /// The control socket of an engine.

@@ -12,18 +12,12 @@ use std::path::Path;
 
 /// Why a model cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum ModelError {
-    /// It cannot be read, or no engine takes it.
     #[error(transparent)]
     Unusable(#[from] Unusable),
-    /// Its text is no model.
     #[error("{about}: {said}")]
-    Content {
-        /// Where the text comes from.
-        about: String,
-        /// Place, found, expected, remedy.
-        said: String,
-    },
+    Content { about: String, said: String },
 }
 
 /// What a name means that is both that of a file and that of a bundled model.

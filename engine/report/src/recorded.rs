@@ -18,14 +18,12 @@ use std::path::{Path, PathBuf};
 
 /// Why a run does not begin.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum BeginError {
-    /// The host could not be read.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// The run's directory could not be made.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
-    /// The engine does not start.
     #[error(transparent)]
     Start(#[from] StartError),
 }

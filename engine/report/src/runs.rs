@@ -20,19 +20,12 @@ const JSON_BYTES_MAX: u64 = 16 << 20;
 
 /// Why a run, or its recording, cannot be read.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum RunError {
-    /// The recording cannot be read.
     #[error(transparent)]
     Tape(#[from] TapeError),
-    /// As above, and another version made it.
     #[error("{error} (it was made by version {version})")]
-    Version {
-        /// What is wrong with it.
-        error: TapeError,
-        /// The version that made it.
-        version: String,
-    },
-    /// A part is missing.
+    Version { error: TapeError, version: String },
     #[error(transparent)]
     Unusable(#[from] Unusable),
 }

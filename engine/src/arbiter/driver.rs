@@ -53,15 +53,10 @@ pub enum Asked {
 
 /// Why a request was not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum AskError {
-    /// The table has no such page.
     #[error("address {:#x} lies beyond the {pages} pages of this table; use an address below {:#x}", .gva.0, *pages as u64 * PAGE_BYTES)]
-    NoPage {
-        /// The requested address.
-        gva: Gva,
-        /// Pages of the table.
-        pages: usize,
-    },
+    NoPage { gva: Gva, pages: usize },
 }
 
 /// Requests the page at `gva`. `back_off` counts earlier refusals.

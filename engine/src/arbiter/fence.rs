@@ -20,21 +20,14 @@ pub struct Fenced {
 
 /// Why a silo is not fenced; its pages stay its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum NotFenced {
-    /// A role that accesses the pages has not died.
     #[error(
         "silo {}: {alive} of the {roles} roles that access its pages have not published their death; a late role may \
          continue: wait for it, or end its threads and join them",
         .silo.number()
     )]
-    Alive {
-        /// Number of the silo.
-        silo: Silo,
-        /// Number of roles checked.
-        roles: usize,
-        /// How many of them have not died.
-        alive: usize,
-    },
+    Alive { silo: Silo, roles: usize, alive: usize },
 }
 
 impl Fenced {

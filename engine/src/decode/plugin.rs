@@ -48,85 +48,38 @@ const LIMIT_US: u32 = 10_000;
 /// Why a plugin cannot be used; the decoder before stays in force.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum PluginRefused {
-    /// There is no such file.
     #[error("the plugin {path:?} cannot be read: {found}; name a shared library")]
-    File {
-        /// The path named.
-        path: String,
-        /// What is wrong.
-        found: String,
-    },
-    /// Another user may change it.
+    File { path: String, found: String },
     #[error(
         "the plugin {path:?} is not loaded, because other users may change it: {who}; keep it where only you and root \
          may write"
     )]
-    Others {
-        /// The path named.
-        path: String,
-        /// Who may change what.
-        who: String,
-    },
-    /// The system cannot load it.
+    Others { path: String, who: String },
     #[error("{path:?} cannot be loaded as a shared library: {found}")]
-    Load {
-        /// The path.
-        path: String,
-        /// The system's words.
-        found: String,
-    },
-    /// Its file was written to after it was loaded.
+    Load { path: String, found: String },
     #[error(
         "the plugin {path:?} is not loaded again, because its file was written to after this process had loaded it; \
          move a new build there as a file of its own (mv), or start the run again"
     )]
-    Overwritten {
-        /// The path.
-        path: String,
-    },
-    /// It is no plugin, or not a whole one.
+    Overwritten { path: String },
     #[error("{path:?} is no decoder plugin: it has no {symbol}; the interface is that of deq-decoder-abi, version 1")]
-    Symbol {
-        /// The path.
-        path: String,
-        /// The symbol that is missing.
-        symbol: String,
-    },
-    /// It was built for another version of the interface.
+    Symbol { path: String, symbol: String },
     #[error("the plugin {path:?} has version {found} of the decoder interface, expected {expected}; build it for that")]
-    Version {
-        /// The path.
-        path: String,
-        /// Its version.
-        found: u32,
-        /// This host's version.
-        expected: u32,
-    },
-    /// It does not take the model or its configuration.
+    Version { path: String, found: u32, expected: u32 },
     #[error("the plugin refuses the model or its configuration: {found}")]
-    Create {
-        /// Its status and words.
-        found: String,
-    },
+    Create { found: String },
     /// A plugin's process refuses, in a sentence.
     #[error("{said}")]
-    Said {
-        /// The sentence.
-        said: String,
-    },
-    /// A mechanism of the model has probability 1.
+    Said { said: String },
     #[error("mechanism {mechanism} of the model has probability 1, which the interface of plugins excludes")]
     Certain {
         /// Its number, from 0.
         mechanism: usize,
     },
-    /// The process of the plugin did not start, or ended.
     #[error("the plugin's process {found}")]
-    Process {
-        /// What happened.
-        found: String,
-    },
+    Process { found: String },
 }
 
 /// Why a plugin gave a shot no answer that can be used.

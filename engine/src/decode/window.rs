@@ -89,11 +89,10 @@ const NAME_UNION_FIND: &str = "union-find in windows";
 /// Why a model cannot be decoded by windows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum WindowError {
-    /// The model gives its detectors no times.
     #[error(transparent)]
     MissingTime(#[from] MissingTime),
-    /// One of the two sizes is 0 or larger than the model.
     #[error(
         "{found} {what} rounds do not fit the model's {rounds} rounds of detectors; choose both sizes from \
          1..={rounds}, with a buffer of the code's distance"
@@ -101,39 +100,21 @@ pub enum WindowError {
     Size {
         /// `commit` or `buffer`.
         what: &'static str,
-        /// The requested size.
         found: u32,
-        /// The model's rounds of detectors.
         rounds: u32,
     },
-    /// A block is 0 rounds, or larger than the model.
     #[error(
         "blocks of {found} rounds do not fit the model's {rounds} rounds of detectors; choose from 1..={rounds}, \
          several times the code's distance"
     )]
-    Block {
-        /// The requested size.
-        found: u32,
-        /// The model's rounds of detectors.
-        rounds: u32,
-    },
-    /// Streams and blocks add up one word of observables.
+    Block { found: u32, rounds: u32 },
     #[error("found {found} observables, expected at most 64 in a stream or in blocks; use window: Some(..) or None")]
-    Observables {
-        /// The model's.
-        found: u32,
-    },
-    /// In a stream and in blocks each round takes the memory of the largest one.
+    Observables { found: u32 },
     #[error(
         "found {rounds} rounds of up to {members} detectors, expected rounds of about one size in a stream or in \
          blocks; check the times of the detectors, or use window: Some(..) or None"
     )]
-    Uneven {
-        /// The model's rounds of detectors.
-        rounds: u32,
-        /// Detectors of the largest one.
-        members: u32,
-    },
+    Uneven { rounds: u32, members: u32 },
 }
 
 impl WindowError {

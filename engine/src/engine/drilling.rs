@@ -128,67 +128,35 @@ impl LiveDrill {
 
 /// Why a drill was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum DrillRefused {
-    /// The engine runs in production.
     #[error(
         "profile {profile} spins as Prod, and drills would disturb production; switch to a profile with spin Lab or \
          Shared"
     )]
-    Prod {
-        /// The profile in force.
-        profile: String,
-    },
-    /// The run has no watchdog.
+    Prod { profile: String },
     #[error("this run has no watchdog to give the verdict; start it with diagnostics: On")]
     NoDiagnostics,
-    /// The engine was started without drill support.
     #[error("this engine's roles take no drill commands; start it with a profile of spin Lab or Shared")]
     NotPrepared,
-    /// The engine is not in LIVE.
     #[error("the engine is in {found}; drills need LIVE")]
-    Phase {
-        /// Phase of the engine.
-        found: &'static str,
-    },
-    /// Another drill is in progress.
+    Phase { found: &'static str },
     #[error("drill {name} is still running; it ends by itself within {limit_s} s", limit_s = SPAN_MAX.as_secs())]
-    Busy {
-        /// Name of the drill in progress.
-        name: &'static str,
-    },
-    /// There is no live drill of this name.
+    Busy { name: &'static str },
     #[error(
         "{found} is not a drill for a running engine, which are {}; other drills need an engine of their own: pinwheel \
          drill {found}",
         names()
     )]
-    Unknown {
-        /// The requested name.
-        found: String,
-    },
-    /// The time is out of range.
+    Unknown { found: String },
     #[error("a drill of {found_ms} ms is not possible: give {} to {limit_ms} ms, or no time for the default", SPAN_MIN.as_millis())]
-    Span {
-        /// The requested time, milliseconds.
-        found_ms: u64,
-        /// Longest time of this drill, milliseconds.
-        limit_ms: u64,
-    },
-    /// The drill has no duration.
+    Span { found_ms: u64, limit_ms: u64 },
     #[error("role-panic takes no time: a panic has no duration")]
     Timed,
-    /// No thread runs the role.
     #[error("no thread of this engine runs {role} of silo 0, which this drill needs; this device has none")]
-    NoRole {
-        /// The required role.
-        role: RoleKind,
-    },
-    /// Too little free memory.
+    NoRole { role: RoleKind },
     #[error("only {found_mib} MiB of memory are free, and this drill needs {FREE_MIB_MIN}; free some")]
-    Memory {
-        /// Free memory, MiB.
-        found_mib: u64,
-    },
+    Memory { found_mib: u64 },
 }
 
 fn names() -> String {

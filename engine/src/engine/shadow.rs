@@ -33,26 +33,20 @@ const TURN: usize = 64;
 
 /// Why a shadow is refused; the one before goes on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum ShadowRefused {
-    /// Its decoder cannot decode the model.
     #[error("shadow: {0}")]
     Ready(#[from] ReadyError),
-    /// Its model cannot be read.
     #[error("shadow: {0}")]
     Model(String),
-    /// Its model has other widths than the shots.
     #[error("shadow: {0}")]
     Width(#[from] ChangeRefused),
-    /// The share of the shots is out of range.
     #[error(
         "a shadow that gets one shot in {found} is not possible; name a number from {} to {}",
         SHADOW_ONE_IN.start(),
         SHADOW_ONE_IN.end()
     )]
-    OneIn {
-        /// The number named.
-        found: u32,
-    },
+    OneIn { found: u32 },
 }
 
 /// A shadow, ready to begin.

@@ -102,17 +102,14 @@ pub enum Request<'a> {
 
 /// Why a datagram is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Malformed {
-    /// The header is not PWL1, version 1.
     #[error("the datagram has no PWL1 header of version 1; check what else sends to this address")]
     Header,
-    /// A kind or flag that a sender may not use.
     #[error("the datagram has an unknown kind or flag, and is no shot or hello; compare the sender's version")]
     Kind,
-    /// Too short or too long for its bits.
     #[error("the datagram's length does not match its bits; send 48 bytes and the bits, as in the datagram's table")]
     Length,
-    /// A set padding bit, or a word that is neither 0 nor 1.
     #[error("the datagram has a value other than 0 or 1, or a set padding bit; send bits padded with zeros")]
     Value,
 }

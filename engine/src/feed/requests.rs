@@ -31,30 +31,14 @@ pub struct MoveRequest {
 
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum MoveRefused {
-    /// The stream does not exist.
     #[error("there is no stream {stream}; name one below {streams}")]
-    NoStream {
-        /// The stream requested.
-        stream: u32,
-        /// Number of streams.
-        streams: u32,
-    },
-    /// The silo does not exist.
+    NoStream { stream: u32, streams: u32 },
     #[error("there is no silo {silo}; name one below {silos}, or start with more silos")]
-    NoSilo {
-        /// The silo requested.
-        silo: u32,
-        /// Number of silos.
-        silos: u32,
-    },
-    /// The silo takes no streams now.
+    NoSilo { silo: u32, silos: u32 },
     #[error("silo {silo} is drained, dead or restarting; name another silo, or rejoin it first")]
-    Shut {
-        /// The silo requested.
-        silo: u32,
-    },
-    /// Too many requests are pending.
+    Shut { silo: u32 },
     #[error("{REQUESTS_MAX} moves already wait to begin; ask again when some are done")]
     Full,
 }

@@ -49,31 +49,21 @@ pub struct Waiting {
 
 /// Why no stream leaves a full silo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Stuck {
-    /// None of its streams may move.
     #[error(
         "shots wait for silo {silo}, and none of its streams may move; name more of them in placement.streams, or wait for leases and moves to end"
     )]
-    NoStream {
-        /// The silo.
-        silo: u32,
-    },
-    /// No other silo has room.
+    NoStream { silo: u32 },
     #[error("shots wait for silo {silo}, and no other silo is below 80 %; add silos or lower the rate")]
-    NoSilo {
-        /// The silo.
-        silo: u32,
-    },
-    /// Another silo has room, but too little for any of its streams.
+    NoSilo { silo: u32 },
     #[error(
         "shots wait for silo {silo}, and none of its streams fits elsewhere: the lightest that may move is {lightest} % of its load, and silo {emptiest}, the emptiest, is {full} % full; divide the load over more streams or lower the rate"
     )]
     NoFit {
-        /// The silo.
         silo: u32,
         /// Share of the silo's load that its lightest movable stream has, percent.
         lightest: u32,
-        /// The silo with the most room.
         emptiest: u32,
         /// How full that silo is, percent.
         full: u32,

@@ -22,20 +22,9 @@ pub enum SiloCommand {
     Rejoin,
 }
 
+pinwheel_edge::names! { SiloCommand: Drain "drain", Kill "kill", Rejoin "rejoin" }
+
 impl SiloCommand {
-    /// All of them.
-    pub const ALL: [SiloCommand; 3] = [SiloCommand::Drain, SiloCommand::Kill, SiloCommand::Rejoin];
-
-    /// Name on a command line and in JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            SiloCommand::Drain => "drain",
-            SiloCommand::Kill => "kill",
-            SiloCommand::Rejoin => "rejoin",
-        }
-    }
-
     /// The state that the command leads to.
     #[must_use]
     pub const fn target_state(self) -> SiloState {
@@ -66,40 +55,18 @@ impl SiloCommand {
 
 /// Why a command is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum SiloRefused {
-    /// There is only one silo.
     #[error("there is only one silo, so no other can take its streams; start with --silos 2")]
     Single,
-    /// There is no such silo.
     #[error("there is no silo {silo}; name one below {silos}, or start with more silos")]
-    NoSilo {
-        /// The silo named.
-        silo: u32,
-        /// Number of silos.
-        silos: u32,
-    },
-    /// The command does not apply in the silo's state.
+    NoSilo { silo: u32, silos: u32 },
     #[error("silo {silo} is {}; {}", .state.name(), .command.requirement())]
-    State {
-        /// Number of the silo.
-        silo: u32,
-        /// Its state.
-        state: SiloState,
-        /// The command.
-        command: SiloCommand,
-    },
-    /// No other silo is live.
+    State { silo: u32, state: SiloState, command: SiloCommand },
     #[error("silo {silo} is the only live silo; rejoin another first, to take its streams")]
-    Last {
-        /// Number of the silo.
-        silo: u32,
-    },
-    /// An earlier command is pending.
+    Last { silo: u32 },
     #[error("an earlier command for silo {silo} is still pending; try again when it has begun")]
-    Busy {
-        /// Number of the silo.
-        silo: u32,
-    },
+    Busy { silo: u32 },
 }
 
 /// The silos' states and pending commands.

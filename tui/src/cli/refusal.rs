@@ -20,17 +20,10 @@ pub enum Refusal {
     /// The command line could not be parsed.
     #[error("{0}")]
     Usage(String),
-    /// An option, file or resource that cannot be used.
     #[error(transparent)]
     Unusable(#[from] Unusable),
-    /// A file with invalid content; the message names the place.
     #[error("{about}: {said}")]
-    Content {
-        /// The option and its file.
-        about: String,
-        /// Place, found, expected, remedy.
-        said: String,
-    },
+    Content { about: String, said: String },
     #[error(transparent)]
     Profile(#[from] ProfileError),
     #[error(transparent)]
@@ -39,27 +32,20 @@ pub enum Refusal {
     Host(#[from] HostError),
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The board of an arbiter load.
     #[error(transparent)]
     Board(#[from] pinwheel_engine::board::BoardError),
-    /// The simulation cannot run.
     #[error(transparent)]
     Simulation(#[from] pinwheel_lab::sim::SimulationError),
     #[error(transparent)]
     Tape(#[from] pinwheel_engine::record::tape::TapeError),
-    /// The error model.
     #[error(transparent)]
     Model(#[from] pinwheel_report::model_file::ModelError),
-    /// A run that cannot be read.
     #[error(transparent)]
     Run(#[from] pinwheel_report::runs::RunError),
-    /// A run that could not begin.
     #[error(transparent)]
     Begin(#[from] pinwheel_report::recorded::BeginError),
-    /// A command that a running engine did not execute.
     #[error(transparent)]
     Command(#[from] pinwheel_report::control::CommandError),
-    /// The console cannot be opened.
     #[error(transparent)]
     Terminal(#[from] crate::term::TermError),
 }

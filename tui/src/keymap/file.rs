@@ -21,37 +21,16 @@ const KEYS_MAX: usize = 9;
 /// Why a key file is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeysError {
-    /// Not RON, or not a map of this shape.
     #[error("invalid key file: {0}; it needs a map like {{ \"views\": {{ \"freeze\": [\"F\"] }} }}")]
     Shape(String),
-    /// An unknown scope.
     #[error("unknown scope '{found}'; use one of {expected}; pinwheel man lists the actions of each")]
-    Scope {
-        /// The name in the file.
-        found: String,
-        /// All valid names.
-        expected: String,
-    },
-    /// An unknown action.
+    Scope { found: String, expected: String },
     #[error("unknown action '{found}' in {scope}; use one of {expected}")]
-    Action {
-        /// The name in the file.
-        found: String,
-        scope: &'static str,
-        /// All valid names.
-        expected: String,
-    },
-    /// An unknown key.
+    Action { found: String, scope: &'static str, expected: String },
     #[error("unknown key '{found}' for {action}; use a letter, ctrl-c, F5, space, tab, enter, esc, pgup and the like")]
-    Key {
-        /// The name in the file.
-        found: String,
-        action: String,
-    },
-    /// No key, or more than [`KEYS_MAX`].
+    Key { found: String, action: String },
     #[error("{action} has {found} keys; give it 1 to 9")]
     Count { found: usize, action: String },
-    /// One key with two actions.
     #[error("key '{key}' in {scope} is bound to both {first} and {second}; bind one of them to another key")]
     Twice { key: String, scope: &'static str, first: &'static str, second: &'static str },
 }

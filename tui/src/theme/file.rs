@@ -51,22 +51,17 @@ impl Own {
 /// Why a theme file is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ThemeError {
-    /// Not RON, an unknown field, or a value of another type.
     #[error("invalid theme file: {0}; it needs fields like (base: \"dark\", warn: \"#ffd700\")")]
     Shape(String),
-    /// An unknown base.
     #[error("base '{0}' is not a theme; use dark, light, colour-blind or mono")]
     Base(String),
-    /// Not a colour.
     #[error("{tone}: '{found}' is not a colour; write it like \"#ffd700\", \"light-red\" or \"220\"")]
     Colour { tone: &'static str, found: String },
-    /// Too close to the background.
     #[error(
         "{tone}: '{found}' cannot be read on a {background} background (contrast {contrast}, at least {CONTRAST_MIN}); \
          choose a {remedy} colour"
     )]
     Contrast { tone: &'static str, found: String, background: &'static str, contrast: String, remedy: &'static str },
-    /// Two of good, warn and bad look alike.
     #[error("{0} and {1} have the same colour; good, warn and bad must differ")]
     Same(&'static str, &'static str),
 }

@@ -21,25 +21,12 @@ const WORD: usize = 8;
 
 /// Why a file is not a board that this program can read.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum ImageError {
-    /// The system returned an error.
     #[error("board {}: {said}", path.display())]
-    Refused {
-        /// The file.
-        path: PathBuf,
-        /// The system's message.
-        said: String,
-    },
-    /// The file has other content.
+    Refused { path: PathBuf, said: String },
     #[error("board {}: found {found}, expected {expected}; read it with the version of pinwheel that wrote it", path.display())]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-        /// What the file has.
-        found: String,
-        /// What this program reads.
-        expected: String,
-    },
+    Foreign { path: PathBuf, found: String, expected: String },
 }
 
 impl Board {

@@ -20,29 +20,21 @@ const COUNTERS: [&str; 4] = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", 
 
 /// Why the counter is not the clock.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum CounterError {
-    /// The processor does not promise a constant rate.
     #[error(
         "found no invariant tick counter, expected one (on x86-64: CPUID 8000_0007h, EDX bit 8); use a processor or a \
          virtual machine that shows it, or do without strict"
     )]
     NotInvariant,
-    /// The kernel uses another clocksource.
     #[error(
         "found clocksource {clocksource:?}, expected the counter's ({}): the kernel considers the counter unstable; see \
          its log for the cause, or do without strict",
         COUNTERS.join(", ")
     )]
-    Distrusted {
-        /// The kernel's clocksource.
-        clocksource: String,
-    },
-    /// The calibration found a rate that no counter has.
+    Distrusted { clocksource: String },
     #[error("found a counter of {hz} Hz, expected 1 MHz to 20 GHz; repeat the start, or do without strict")]
-    Implausible {
-        /// Ticks per second.
-        hz: u64,
-    },
+    Implausible { hz: u64 },
 }
 
 /// Checks the processor and the kernel, whose tree is below `root`.

@@ -33,31 +33,17 @@ const SAME_PROBABILITY: f64 = 1e-9;
 /// Why a model cannot be extended.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum ExtendError {
-    /// A detector has no time.
     #[error(transparent)]
     MissingTime(#[from] MissingTime),
-    /// The number of rounds is outside the possible range.
     #[error("found {asked} rounds, expected {least}..={most}; {remedy}")]
-    Rounds {
-        /// Rounds asked for.
-        asked: u32,
-        /// Rounds of the model.
-        least: u32,
-        /// Most rounds that it can be extended to.
-        most: u32,
-        /// What to do.
-        remedy: &'static str,
-    },
-    /// No two successive rounds have the same mechanisms.
+    Rounds { asked: u32, least: u32, most: u32, remedy: &'static str },
     #[error(
         "the model's {rounds} rounds have no two successive ones with the same mechanisms, expected a bulk \
          to repeat; make the model for at least 5 rounds of one and the same circuit"
     )]
-    NoBulk {
-        /// The model's rounds of detectors.
-        rounds: u32,
-    },
+    NoBulk { rounds: u32 },
 }
 
 /// `model` extended to `rounds` rounds of measurement, one less than its rounds of detectors.

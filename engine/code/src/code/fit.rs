@@ -39,21 +39,15 @@ const CONVERGED: f64 = 1e-7;
 /// Why shots cannot be fitted.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum FitError {
-    /// There are no shots.
     #[error("found no shots, expected some thousands to fit a model to")]
     NoShots,
-    /// A detector fires in half of the shots or more.
     #[error(
         "detector D{detector} fired in {fraction:.3} of the shots, expected less than half; check that model and \
          shots belong together"
     )]
-    Random {
-        /// The detector.
-        detector: u32,
-        /// How often it fired.
-        fraction: f64,
-    },
+    Random { detector: u32, fraction: f64 },
 }
 
 /// What the counts say that the weights of some mechanisms sum to.

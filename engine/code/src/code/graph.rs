@@ -23,8 +23,8 @@ const WEIGHT_MAX: f64 = 1000.0;
 /// Why a model is not a matching problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum GraphError {
-    /// A mechanism's part flips more than two detectors.
     #[error(
         "found an error mechanism (number {mechanism}) with a part of {detectors} detectors, expected at most 2 in each \
          part; decompose the model (stim: decompose_errors=True)"
@@ -32,18 +32,12 @@ pub enum GraphError {
     NotGraphLike {
         /// Index of the mechanism in the model, from 0.
         mechanism: usize,
-        /// Detectors of the part.
         detectors: usize,
     },
-    /// A map of soft bytes that does not belong to the model.
     #[error("the map of soft bytes, {0}")]
     Soft(#[from] MapError),
-    /// A herald that says nothing.
     #[error("detector D{detector} is tagged as a herald, but no error flips it; add its errors, or remove the tag")]
-    Herald {
-        /// The detector.
-        detector: u32,
-    },
+    Herald { detector: u32 },
 }
 
 /// An edge; `b` is `None` at the boundary.

@@ -131,32 +131,19 @@ impl std::fmt::Display for FilePosition {
 /// Why shots could not be read or written. The caller adds the file's name.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum ShotError {
-    /// The bytes are not shots of the expected format and width.
     #[error("shot {shot} ({position}): found {found}, expected {expected}; {remedy}")]
     Malformed {
         /// Index of the shot, from 0.
         shot: u64,
-        /// Position of the malformed byte.
         position: FilePosition,
-        /// What the file has.
         found: String,
-        /// What the format allows.
         expected: String,
-        /// What to do.
         remedy: String,
     },
-    /// Two files that belong together differ in length, or a file is too long.
     #[error("found {found} shots, expected {expected}; {remedy}")]
-    Count {
-        /// Shots in the file.
-        found: usize,
-        /// Shots there should be.
-        expected: usize,
-        /// What to do.
-        remedy: &'static str,
-    },
-    /// The file could not be read or written.
+    Count { found: usize, expected: usize, remedy: &'static str },
     #[error("input/output error: {0}; check the file and its medium")]
     Io(#[from] std::io::Error),
 }

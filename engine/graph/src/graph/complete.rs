@@ -10,19 +10,12 @@ use std::sync::Arc;
 
 /// Why a completion was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum CompleteError {
-    /// The task has ended, or its record belongs to another task now.
     #[error("completion of task {task}: found it ended, expected it under way; drop the late answer")]
-    Stale {
-        /// The task.
-        task: TaskId,
-    },
-    /// The task still waits for others, so it cannot have been launched.
+    Stale { task: TaskId },
     #[error("completion of task {task}: found it waiting for others, expected it launched; check who answered")]
-    NotLaunched {
-        /// The task.
-        task: TaskId,
-    },
+    NotLaunched { task: TaskId },
 }
 
 /// Ends launched tasks.

@@ -285,20 +285,10 @@ impl From<&profile::Graph> for Config {
 
 /// Why a configuration is not valid.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum ConfigError {
-    /// A number outside its range.
     #[error("{field}: found {found}, expected {least}..={most}; set it within")]
-    Outside {
-        /// The field of [`Config`].
-        field: &'static str,
-        /// The value that was found.
-        found: u64,
-        /// The least that is allowed.
-        least: u64,
-        /// The most that is allowed.
-        most: u64,
-    },
-    /// Queues for each stream, each as long as the window, would take too much memory.
+    Outside { field: &'static str, found: u64, least: u64, most: u64 },
     #[error(
         "{field}: found {streams} streams with a queue of {records} tasks each, expected queues of at most \
         {limit} bytes together; lower the window, or let the streams share a queue"
@@ -306,11 +296,8 @@ pub enum ConfigError {
     Queues {
         /// The policy that needs these queues: `ready` or `issue`.
         field: &'static str,
-        /// Streams of the configuration.
         streams: u32,
-        /// Most tasks under way.
         records: u32,
-        /// Most bytes of these queues together.
         limit: u64,
     },
 }

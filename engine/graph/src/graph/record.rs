@@ -9,33 +9,18 @@ use super::task::{Body, TaskId};
 
 /// Why a recording cannot be made or replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum RecordError {
-    /// Earlier tasks are still under way.
     #[error("recording: found tasks under way, expected none; wait first")]
     Busy,
-    /// `record` was called twice, or `end_recording` without `record`.
     #[error("recording: found one begun and not ended, or ended and not begun; call record and end_recording in turn")]
     OutOfTurn,
-    /// All recordings are in use.
     #[error("recordings: found {limit} of {limit}, expected room for one more; raise recordings")]
-    TooMany {
-        /// Recordings.
-        limit: u32,
-    },
-    /// The recording has no task, or too many.
+    TooMany { limit: u32 },
     #[error("recording: found {tasks} tasks, expected 1 to {limit}; submit some within, or raise {knob}")]
-    TooLarge {
-        /// Its tasks.
-        tasks: usize,
-        /// Most.
-        limit: u32,
-        /// The field of the configuration.
-        knob: &'static str,
-    },
-    /// No recording has this number.
+    TooLarge { tasks: usize, limit: u32, knob: &'static str },
     #[error("recording: found a number that was never given out, expected one of end_recording's; record first")]
     Unknown,
-    /// The replay cannot be submitted now.
     #[error(transparent)]
     Submit(#[from] SubmitError),
 }

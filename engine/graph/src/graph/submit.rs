@@ -41,48 +41,22 @@ pub(super) enum DependencyMap {
 
 /// Why a task was not submitted. A refusal changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum SubmitError {
-    /// There is no room now.
     #[error(
         "{what} full: found {in_use} of {limit} in use, expected room for one task more; come back, or raise {knob}"
     )]
-    Full {
-        /// What is full.
-        what: &'static str,
-        /// Entries in use.
-        in_use: u64,
-        /// Most entries.
-        limit: u64,
-        /// The field of the configuration that sets the limit.
-        knob: &'static str,
-    },
-    /// The window is full, and the overflow policy is `Abort`.
+    Full { what: &'static str, in_use: u64, limit: u64, knob: &'static str },
     #[error("window full: {tasks} tasks are under way; raise window_tasks, or set overflow to Stall")]
-    Overflow {
-        /// Tasks under way.
-        tasks: u64,
-    },
-    /// The graph accepts no more tasks.
+    Overflow { tasks: u64 },
     #[error("the graph is closed and accepts no task; compile a new graph")]
     Closed,
-    /// The region is empty or leaves its tensor.
     #[error("region: found {access:?}, which is empty or leaves its tensor; expected one within")]
-    Outside {
-        /// The access that was refused.
-        access: Access,
-    },
-    /// No worker could ever run the task.
+    Outside { access: Access },
     #[error("pool {pool:?}: found no worker, expected at least one; add it to workers")]
-    NoWorker {
-        /// The pool without workers.
-        pool: Pool,
-    },
-    /// The predecessor's number was never given out.
+    NoWorker { pool: Pool },
     #[error("dependency on task {task}, which does not exist; submit it first")]
-    Unknown {
-        /// The number.
-        task: TaskId,
-    },
+    Unknown { task: TaskId },
 }
 
 /// Counts of the tasks that are retired.

@@ -61,23 +61,15 @@ pub struct Claims {
 
 /// Why cores cannot be claimed.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum ClaimError {
-    /// Another engine has claimed one of them.
     #[error(transparent)]
     Conflict(Conflict),
-    /// Locks are not available.
     #[error(
         "core claims not available: {step} {} failed ({source}); expected a directory in shared memory that all users \
          may write; make it with mkdir -m 1777, or set PINWHEEL_SHM to one", path.display()
     )]
-    Unavailable {
-        /// The step that failed.
-        step: &'static str,
-        /// The path.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Unavailable { step: &'static str, path: PathBuf, source: io::Error },
 }
 
 /// A core that another process holds.

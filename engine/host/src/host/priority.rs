@@ -11,16 +11,10 @@ use crate::profile::Priority;
 
 /// Why a priority is not set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum PriorityError {
-    /// The system refused it.
     #[error("found priority {asked} refused ({reason}), expected it; {}", remedy(*.asked))]
-    Refused {
-        /// The priority asked for.
-        asked: Priority,
-        /// The system's reason.
-        reason: String,
-    },
-    /// This system has no such priorities.
+    Refused { asked: Priority, reason: String },
     #[error("found a system without thread priorities that can be set here, expected Linux; run with priority Normal")]
     Unsupported,
 }

@@ -12,98 +12,19 @@ use crate::profile::{Decoders, Profile, SpinPolicy, THREAD_ROLES_MAX, ThreadSpec
 
 /// Why the listed threads are not possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum PlanError {
-    /// The threads need more cores than the process may use.
-    TooManyCores {
-        /// Cores listed.
-        found: usize,
-        /// Cores that the process may use.
-        allowed: usize,
-    },
-    /// The threads need more cores than the profile's `max_cores`.
-    AboveMaxCores {
-        /// Cores listed.
-        found: usize,
-        /// The profile's `max_cores`.
-        max: u32,
-    },
-    /// The process may not use the core.
-    CoreNotAllowed {
-        /// The thread.
-        thread: String,
-        /// The core listed for it.
-        core: u32,
-        /// The cores that the process may use.
-        allowed: Vec<u32>,
-    },
-    /// Two threads have the same name.
-    NameTwice {
-        /// The name.
-        name: String,
-    },
-    /// A thread has no role.
-    NoRoles {
-        /// The thread.
-        thread: String,
-    },
-    /// The profile does not have that silo.
-    UnknownSilo {
-        /// The thread.
-        thread: String,
-        /// The silo listed for it.
-        silo: u32,
-        /// The profile's silos.
-        silos: u32,
-    },
-    /// A thread has too many roles.
-    TooManyRoles {
-        /// The thread.
-        thread: String,
-        /// Its roles.
-        found: usize,
-        /// Silos of the plan.
-        silos: u32,
-        /// Hot cores of the plan.
-        cores: usize,
-        /// What to reduce.
-        remedy: String,
-    },
-    /// No thread has the role.
-    RoleMissing {
-        /// The silo.
-        silo: u32,
-        /// The role.
-        role: RoleKind,
-    },
-    /// A role that may exist once is listed twice.
-    RoleTwice {
-        /// The silo.
-        silo: u32,
-        /// The role.
-        role: RoleKind,
-        /// The thread that has the role.
-        first: String,
-        /// The other thread that lists it.
-        second: String,
-    },
-    /// The listed decode workers differ from the profile's `decoders`.
-    DecodersDiffer {
-        /// The silo.
-        silo: u32,
-        /// Decode roles listed.
-        found: u32,
-        /// The profile's `decoders`.
-        expected: u32,
-    },
-    /// Two threads that never yield are on one core.
-    ProdShared {
-        /// The core.
-        core: u32,
-        /// The first thread.
-        first: String,
-        /// The second thread.
-        second: String,
-    },
+    TooManyCores { found: usize, allowed: usize },
+    AboveMaxCores { found: usize, max: u32 },
+    CoreNotAllowed { thread: String, core: u32, allowed: Vec<u32> },
+    NameTwice { name: String },
+    NoRoles { thread: String },
+    UnknownSilo { thread: String, silo: u32, silos: u32 },
+    TooManyRoles { thread: String, found: usize, silos: u32, cores: usize, remedy: String },
+    RoleMissing { silo: u32, role: RoleKind },
+    RoleTwice { silo: u32, role: RoleKind, first: String, second: String },
+    DecodersDiffer { silo: u32, found: u32, expected: u32 },
+    ProdShared { core: u32, first: String, second: String },
 }
 
 impl PlanError {

@@ -104,33 +104,20 @@ pub struct GraphSpec {
 
 /// Why a text is not a graph.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum GraphSpecError {
-    /// The text is not RON with the fields of a graph.
     #[error("line {line}, column {column}: {what}; see engine/docs/src/design/task-graph.md for the fields of a graph")]
     Text {
         /// Line, from 1.
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What the parser says.
         what: String,
     },
-    /// There are too few or too many tasks.
     #[error("tasks: found {found}, expected 1..={TASKS_MAX}; change the list")]
-    Tasks {
-        /// The number of tasks.
-        found: usize,
-    },
-    /// A task refers to something that does not exist.
+    Tasks { found: usize },
     #[error("task {task}: found {found}, expected {expected}; change it")]
-    Task {
-        /// The task's index.
-        task: usize,
-        /// What it refers to.
-        found: String,
-        /// What it may refer to.
-        expected: String,
-    },
+    Task { task: usize, found: String, expected: String },
 }
 
 impl GraphSpec {

@@ -71,19 +71,12 @@ pub struct Report {
 
 /// Why a graph could not be run.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum RunError {
-    /// It cannot be compiled.
     #[error(transparent)]
     Compile(#[from] CompileError),
-    /// A task cannot be submitted.
     #[error("task {task}: {error}")]
-    Submit {
-        /// The task's index.
-        task: usize,
-        /// The error.
-        error: SubmitError,
-    },
-    /// It cannot be recorded.
+    Submit { task: usize, error: SubmitError },
     #[error(transparent)]
     Record(#[from] RecordError),
 }

@@ -22,24 +22,15 @@ const RESERVED_BYTES: u64 = 256 << 10;
 
 /// Why a run directory cannot be made.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum RunDirError {
-    /// The logs directory cannot be made or written.
     #[error("logs directory: cannot write {path} ({source}); name another with --logs DIR")]
-    Unwritable {
-        /// The directory.
-        path: String,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// All names for this second are taken.
+    Unwritable { path: String, source: io::Error },
     #[error(
         "logs directory: it has {RUNS_OF_ONE_NAME_MAX} runs named {name}, the most possible; wait a second or \
         name another directory with --logs DIR"
     )]
-    NamesExhausted {
-        /// The name without its suffix.
-        name: String,
-    },
+    NamesExhausted { name: String },
 }
 
 /// Writes a complete file into the run directory `dir`, or none, for a cold thread that does not

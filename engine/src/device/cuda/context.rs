@@ -21,31 +21,18 @@ const BLOCKING_SYNC: u32 = 4;
 
 /// Why a device cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum OpenError {
-    /// There is no device.
     #[error(transparent)]
     Absent(#[from] Absent),
-    /// The device refused a step.
     #[error("device {index} ({device}): {failure} while {doing}; {}", remedy(failure.code))]
-    Refused {
-        /// The device's number.
-        index: u32,
-        /// The device's name.
-        device: String,
-        /// The step, as in "while opening it".
-        doing: &'static str,
-        /// The driver's answer.
-        failure: Failure,
-    },
-    /// The device has no address for part of the memory it was to use.
+    Refused { index: u32, device: String, doing: &'static str, failure: Failure },
     #[error(
         "device {index} has no address for {bytes} bytes at {address:#x}, which should be registered \
          memory; please report this"
     )]
     Untranslated {
-        /// The device's number.
         index: u32,
-        /// The address on the host.
         address: u64,
         /// Number of bytes.
         bytes: u64,

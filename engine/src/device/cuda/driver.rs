@@ -97,45 +97,25 @@ impl Symbols for Opened {
 
 /// Why no device is available.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Absent {
-    /// There is no driver library.
     #[error("no CUDA driver library (libcuda.so.1); install the NVIDIA driver 580 or later, or use --device sim")]
     Library,
-    /// The library lacks an entry point of every supported driver.
     #[error("the CUDA driver library lacks {0}; update the NVIDIA driver to 580 or later, or use --device sim")]
     Symbol(&'static str),
-    /// The driver is too old for the kernels' format.
     #[error("the driver supports CUDA {}.{}, older than 13.0; update the NVIDIA driver to 580 or later, or use --device sim", .found / 1000, .found % 1000 / 10)]
     TooOld {
         /// Its API version, as the driver reports it.
         found: i32,
     },
-    /// The driver works but finds no device.
     #[error("the CUDA driver finds no device; see nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device sim")]
     NoDevice,
-    /// There is no device of that number.
     #[error("there is no device {index}, only {count} device(s); choose a number below {count}, or use --device auto")]
-    Number {
-        /// The requested number.
-        index: u32,
-        /// The number of devices.
-        count: u32,
-    },
-    /// The kernels are not compiled for this device.
+    Number { index: u32, count: u32 },
     #[error(
         "device {index} ({name}) has compute capability {major}.{minor}, older than 7.5; use another device, or --device sim"
     )]
-    Architecture {
-        /// The device's number.
-        index: u32,
-        /// The device's name.
-        name: String,
-        /// Major part of its compute capability.
-        major: u32,
-        /// Minor part of its compute capability.
-        minor: u32,
-    },
-    /// A call that failed.
+    Architecture { index: u32, name: String, major: u32, minor: u32 },
     #[error("the CUDA driver failed: {0}; see nvidia-smi and the kernel's log, or use --device sim")]
     Failed(#[from] Failure),
 }

@@ -22,50 +22,29 @@ const FILE_BYTES_MAX: u64 = 256;
 
 /// Why the host key cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum KeyError {
-    /// The file or its directory cannot be read or made.
     #[error("host key {}: {step} failed ({source}), expected to keep one there; free the place or set \
         XDG_STATE_HOME", path.display())]
-    Io {
-        /// The step that failed.
-        step: &'static str,
-        /// The path.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// Others could have read the key.
+    Io { step: &'static str, path: PathBuf, source: io::Error },
     #[error("host key {}: found mode {mode:o} of user {owner}, expected 600 of the user who runs this; move \
         it away, a new one is made", path.display())]
-    Exposed {
-        /// The file.
-        path: PathBuf,
-        /// Its mode.
-        mode: u32,
-        /// Its owner.
-        owner: u32,
-    },
-    /// The file is not a key.
+    Exposed { path: PathBuf, mode: u32, owner: u32 },
     #[error("host key {}: expected 64 hexadecimal digits; move the file away, and a new key is made", path.display())]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-    },
+    Malformed { path: PathBuf },
 }
 
 /// Why a signature is not valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum SignatureError {
-    /// There is no signature.
     #[error("the report is not signed: it was written without a host key")]
     Unsigned,
-    /// Signature or key are malformed.
     #[error(
         "the signature or the key is malformed, expected 128 and 64 hexadecimal digits; get the report from \
         its source again"
     )]
     Malformed,
-    /// The signature does not match the rows.
     #[error("the signature does not match the rows; the report was changed")]
     Broken,
 }

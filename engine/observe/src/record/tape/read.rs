@@ -28,37 +28,19 @@ pub(in crate::record) const ENTRY_BYTES: usize = 20;
 
 /// Why a recording cannot be read.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum TapeError {
-    /// The file cannot be read.
     #[error("recording {}: cannot read it ({source}); name the directory of a run", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// The file has no head.
+    Unreadable { path: PathBuf, source: std::io::Error },
     #[error("recording {}: its first {FILE_HEAD_BYTES} bytes are not the head of a recording; the run ended \
         before its first snapshot, or this is another file", path.display())]
-    Headless {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The recording has another board layout.
+    Headless { path: PathBuf },
     #[error(
         "recording {}: found board layout {version} ({hash:#x}), expected {} ({:#x}); replay it with the version of \
          pinwheel named in its manifest.json",
         path.display(), layout::VERSION, frame::format_hash()
     )]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-        /// Its layout's version.
-        version: u64,
-        /// Its layout's hash.
-        hash: u64,
-    },
-    /// There is not enough memory for a board.
+    Foreign { path: PathBuf, version: u64, hash: u64 },
     #[error(transparent)]
     Board(#[from] BoardError),
 }
