@@ -3,7 +3,7 @@
 //!
 //! Owns the socket's file, a thread, and one for each client: a question for a host that does not
 //! answer holds up nobody else. One line each way. Bounds: [`CLIENTS_MAX`] clients, [`CLIENT_LIMIT`]
-//! for a client, [`REPLY_LIMIT`] for a reply, [`LINE_BYTES_MAX`] for a line. Never touches the engine:
+//! for a client, [`REPLY_LIMIT`] for a reply, [`LINE_BYTES_MAX`] for a text. Never touches the engine:
 //! the bridge's thread answers.
 
 use crate::status::Status;
@@ -28,8 +28,10 @@ const CLIENTS_MAX: usize = 8;
 const CLIENT_LIMIT: Duration = Duration::from_secs(1);
 /// Longest wait for a reply: a command to another host, and its acknowledgement.
 pub const REPLY_LIMIT: Duration = Duration::from_secs(12);
-/// Longest line in either direction, bytes.
+/// Longest question, bytes, and the longest text of a reply.
 pub const LINE_BYTES_MAX: usize = 4 << 20;
+/// Longest line of a reply: JSON in a string of JSON has a backslash before each quotation mark.
+const REPLY_BYTES_MAX: usize = 2 * LINE_BYTES_MAX + 64;
 
 /// What a client asks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -190,7 +192,7 @@ pub fn ask(run_dir: &Path, owner: u32, wanted: &Wanted) -> Said {
         line.push(b'\n');
         stream.write_all(&line)?;
         let mut reply = Vec::new();
-        BufReader::new(stream).take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut reply)?;
+        BufReader::new(stream).take(REPLY_BYTES_MAX as u64).read_until(b'\n', &mut reply)?;
         Ok(serde_json::from_slice(&reply)?)
     };
     exchange().map_err(refused)?
@@ -234,7 +236,7 @@ pub fn list_own(run_dir: &Path) -> Result<Status, String> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
-    use super::{FILE, LocalSocket, Wanted, ask};
+    use super::{FILE, LINE_BYTES_MAX, LocalSocket, Wanted, ask};
     use pinwheel_engine::files::our_uid;
     use std::io::Write;
     use std::os::unix::fs::PermissionsExt;
@@ -281,5 +283,15 @@ mod tests {
         assert_eq!(ask(folder.path(), our_uid(), &Wanted::List), Ok("listed".into()));
         answer.send(Ok("its board".into())).unwrap();
         assert_eq!(board.join().unwrap(), Ok("its board".into()));
+    }
+
+    #[test]
+    fn a_board_of_the_greatest_size_arrives_although_each_of_its_quotation_marks_is_escaped() {
+        let folder = tempfile::tempdir().unwrap();
+        let board = "\"".repeat(LINE_BYTES_MAX);
+        let said = board.clone();
+        let _socket = LocalSocket::open(folder.path(), move |asked| asked.answer.send(Ok(said.clone())).is_ok());
+        let found = ask(folder.path(), our_uid(), &Wanted::Board { host: "b".into() });
+        assert!(found == Ok(board), "{:?}", found.err());
     }
 }

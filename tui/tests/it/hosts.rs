@@ -163,6 +163,8 @@ mod cluster {
             ("hosts move 99 host-2", "no stream 99"),
             ("hosts move 0 host-9", "no host of this name"),
             ("ctl --host host-9 pause", "host-9"),
+            ("ctl --host host-1 pause", "host-1 is this engine's own"),
+            ("hosts board host-1", "host-1 is this engine's own"),
             ("ctl --host host-2 profile no-such", "no-such"),
         ] {
             let said = world.run(&format!("{words} --to {first}")).exits(2).err;

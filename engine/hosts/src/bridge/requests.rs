@@ -164,6 +164,11 @@ impl Worker {
 
     /// Asks another host for a local program.
     fn pass_on(&self, host: &str, topic: Topic, body: Vec<u8>, answer: Sender<Said>) {
+        if host == self.settings.name {
+            // A client that has gone needs no answer.
+            let _ = answer.send(Err(format!("host {host} is this engine's own; name another host, or none")));
+            return;
+        }
         let name = host.to_owned();
         let answered = Box::new(move |result: Result<Vec<u8>, NoAnswer>| {
             let said = match result {
