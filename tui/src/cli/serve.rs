@@ -25,6 +25,7 @@ mod without_tls;
 
 use super::attach;
 use super::engines;
+use super::metrics::address;
 use super::refusal::Refusal;
 use super::say;
 use access::{Token, Transport};
@@ -89,15 +90,6 @@ pub struct ServeArgs {
     /// Private key of the certificate, in PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
-}
-
-/// Parses a port on loopback, or an address with a port.
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let port = text.parse::<u16>().ok().map(|port| SocketAddr::new(DEFAULT.ip(), port));
-    port.or_else(|| text.parse().ok()).ok_or_else(|| {
-        "expected a port, which only this machine reaches, or an address with a port; write it like 7777 or 127.0.0.1:7777"
-            .to_owned()
-    })
 }
 
 pub fn serve(args: &ServeArgs) -> Result<u8, Refusal> {

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use super::Model;
 use super::fit::{pair_sum, single_sum, weight};
-use super::pairs::{PairCounts, Pairs, pairs_of};
+use super::pairs::{PairCounts, Pairs, both_fire, pairs_of};
 
 /// Shots of a block.
 pub const BLOCK: u64 = 8192;
@@ -187,7 +187,9 @@ impl Expected {
             .collect();
         let by_pair = self.pairs.ends().iter().enumerate().filter(|(_, (a, b))| is_sane(*a) && is_sane(*b));
         let by_pair = by_pair.map(|(pair, &(a, b))| {
-            let expected = *shots as f64 * both_fire(fraction(a), fraction(b), self.both[pair]);
+            // The weights of the mechanisms of both add up to the probability that an odd number of them happens.
+            let shared = -(-self.both[pair]).exp_m1() / 2.0;
+            let expected = *shots as f64 * both_fire(fraction(a), fraction(b), shared);
             let evidence = poisson_evidence(together[pair] as f64, expected);
             let ratio = found[pair].max(0.0) / self.both[pair];
             Drifted { detector: a, partner: Some(b), ratio, shots: *shots, evidence }
@@ -212,16 +214,6 @@ impl Expected {
         let told = by_pair.chain(by_one).filter(|of| of.evidence >= least && (of.ratio - 1.0).abs() >= LEAST_CHANGE);
         told.max_by(|a, b| a.evidence.total_cmp(&b.evidence))
     }
-}
-
-/// Probability that two detectors both fire that fire with these fractions, when the weights of the
-/// mechanisms of both sum to `both`.
-fn both_fire(a: f64, b: f64, both: f64) -> f64 {
-    let shared = -(-both).exp_m1() / 2.0;
-    // Each alone, with the shared part divided out of its odd-parity probability.
-    let alone = |fraction: f64| ((fraction - shared) / 2.0f64.mul_add(-shared, 1.0)).clamp(0.0, 1.0);
-    let (a, b) = (alone(a), alone(b));
-    shared.mul_add((1.0 - a) * (1.0 - b), (1.0 - shared) * a * b)
 }
 
 /// Natural logarithm of how much likelier `count` is at its own mean than at `expected`.

@@ -86,6 +86,16 @@ impl Pairs {
     }
 }
 
+/// Probability that two detectors both fire that fire with the probabilities `a` and `b`, when an odd number of
+/// mechanisms that flip both happens with probability `shared`.
+pub(super) fn both_fire(a: f64, b: f64, shared: f64) -> f64 {
+    // Each alone, with the shared part divided out of its odd-parity probability; at one half that says nothing.
+    let shared = if (shared - 0.5).abs() < 1e-9 { 0.5 - 1e-9 } else { shared };
+    let alone = |fraction: f64| ((fraction - shared) / 2.0f64.mul_add(-shared, 1.0)).clamp(0.0, 1.0);
+    let (a, b) = (alone(a), alone(b));
+    shared.mul_add((1.0 - a) * (1.0 - b), (1.0 - shared) * a * b)
+}
+
 /// How often each detector of a stream fired, and both of each pair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairCounts {

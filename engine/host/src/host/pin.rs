@@ -12,40 +12,23 @@ use super::{HostError, list};
 
 /// Why a thread is not pinned as asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum PinError {
-    /// The system refused the cores.
     #[error(
         "found core {} refused, expected this thread on it; take it out of the plan or add it to the process's cpuset",
         list(.cores)
     )]
-    Refused {
-        /// The cores asked for.
-        cores: Vec<u32>,
-    },
-    /// The system accepted the call, but granted other cores.
+    Refused { cores: Vec<u32> },
     #[error(
         "found this thread allowed on core {}, expected core {} only; look for a control group or a program that \
          changes affinities",
         list(.found), list(.expected)
     )]
-    Mask {
-        /// The cores that the thread may use.
-        found: Vec<u32>,
-        /// The cores asked for.
-        expected: Vec<u32>,
-    },
-    /// The thread runs on another core.
+    Mask { found: Vec<u32>, expected: Vec<u32> },
     #[error("found this thread running on core {found}, expected core {expected}; check that the core is online")]
-    Elsewhere {
-        /// The core it runs on.
-        found: usize,
-        /// The core it was pinned to.
-        expected: u32,
-    },
-    /// The list of cores is empty.
+    Elsewhere { found: usize, expected: u32 },
     #[error("found an empty list of cores, expected at least one; name the cores that the thread may use")]
     NoCores,
-    /// This system cannot pin a thread, or cannot verify it.
     #[error("found a system without verifiable thread affinity, expected Linux; run with threads that are not pinned")]
     Unsupported,
 }
@@ -109,7 +92,7 @@ pub fn cores_of_thread(tid: u32) -> Option<Vec<u32>> {
 
 #[cfg(target_os = "linux")]
 mod imp {
-    use rustix::process::getpid;
+    use rustix::process::{Pid, getpid};
     use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
     use super::PinError;
@@ -128,19 +111,16 @@ mod imp {
     }
 
     pub(super) fn confine_current_thread(cores: &[u32]) -> Result<(), PinError> {
-        let refused = || PinError::Refused { cores: cores.to_vec() };
-        let mut set = CpuSet::new();
-        for &core in cores {
-            if core >= CORES_MAX {
-                return Err(refused());
-            }
-            set.set(core as usize);
-        }
-        sched_setaffinity(None, &set).map_err(|_| refused())?;
+        confine(None, cores)?;
         verify(cores)
     }
 
     pub(super) fn confine_thread(tid: u32, cores: &[u32]) -> Result<(), PinError> {
+        let tid = Pid::from_raw(tid.cast_signed());
+        confine(Some(tid.ok_or_else(|| PinError::Refused { cores: cores.to_vec() })?), cores)
+    }
+
+    fn confine(thread: Option<Pid>, cores: &[u32]) -> Result<(), PinError> {
         let refused = || PinError::Refused { cores: cores.to_vec() };
         let mut set = CpuSet::new();
         for &core in cores {
@@ -149,12 +129,11 @@ mod imp {
             }
             set.set(core as usize);
         }
-        let tid = rustix::process::Pid::from_raw(tid.cast_signed()).ok_or_else(refused)?;
-        sched_setaffinity(Some(tid), &set).map_err(|_| refused())
+        sched_setaffinity(thread, &set).map_err(|_| refused())
     }
 
     pub(super) fn cores_of_thread(tid: u32) -> Option<Vec<u32>> {
-        let tid = rustix::process::Pid::from_raw(tid.cast_signed())?;
+        let tid = Pid::from_raw(tid.cast_signed())?;
         sched_getaffinity(Some(tid)).ok().map(|set| members(&set))
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::super::Model;
 use super::super::correlations::add;
-use super::super::pairs::{Pairs, pairs_of};
+use super::super::pairs::{Pairs, both_fire, pairs_of};
 
 /// The group of all pairs but those with the most frequent index differences, which have groups of their own.
 const OTHERS: u8 = 7;
@@ -62,14 +62,4 @@ fn groups(together: &BTreeMap<(u32, u32), f64>) -> BTreeMap<u32, u8> {
     let mut ranked: Vec<(u32, f64)> = by_difference.into_iter().collect();
     ranked.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     (0..OTHERS).zip(ranked).map(|(group, (difference, _))| (difference, group)).collect()
-}
-
-/// Probability that two detectors both fire, when an odd number of mechanisms that flip both happens with
-/// probability `shared`.
-fn both_fire(a: f64, b: f64, shared: f64) -> f64 {
-    // Each alone, with the shared part divided out of its odd-parity probability; at one half that says nothing.
-    let shared = if (shared - 0.5).abs() < 1e-9 { 0.5 - 1e-9 } else { shared };
-    let alone = |fraction: f64| ((fraction - shared) / 2.0f64.mul_add(-shared, 1.0)).clamp(0.0, 1.0);
-    let (a, b) = (alone(a), alone(b));
-    shared.mul_add((1.0 - a) * (1.0 - b), (1.0 - shared) * a * b)
 }
