@@ -16,7 +16,11 @@
 //! # Why one open shot
 //! A sender finishes a shot before it begins the next of that stream. Parts of two shots of one
 //! stream interleave only where a network reorders by more than a shot; then the older shot is
-//! given up and counted.
+//! given up and counted. Its late parts do not displace the newer one.
+//!
+//! # Why the number of a shot that was given up is missing again
+//! A part was lost, and nobody has answered the shot: its sender sends it again by the same number.
+//! Where shots are passed on by rounds it has an answer ([`Assembly::answering_given_up`]).
 //!
 //! # Why a single number far ahead is refused
 //! A damaged number would move the window beyond every shot of the sender, and all later shots
@@ -44,7 +48,7 @@ pub enum Verdict {
     Part,
     /// Its number, or this part of it, was received before.
     Duplicate,
-    /// It belongs to an older session, or is too far behind.
+    /// It belongs to an older session, is too far behind, or comes late while a newer shot is open.
     Stale,
     /// It is no valid part of a shot of this width.
     Malformed,
@@ -66,7 +70,7 @@ pub struct Counts {
     pub malformed: u64,
     /// Shots given up with parts missing.
     pub incomplete: u64,
-    /// Parts of older sessions, or too far behind.
+    /// Parts of older sessions, too far behind, or late.
     pub stale: u64,
     /// Times that another session took over.
     pub restarts: u64,
@@ -120,6 +124,8 @@ pub struct Assembly {
     bit_words: usize,
     /// Silence after which any other session may take over a stream.
     silence: Ticks,
+    /// Whether a shot that is given up is answered.
+    answers_given_up: bool,
     streams: Vec<Stream>,
     /// For each stream: the bits of its open shot, then a mask of the bits received.
     bits: Vec<u64>,
@@ -149,10 +155,17 @@ impl Assembly {
             words,
             bit_words,
             silence,
+            answers_given_up: false,
             streams: vec![stream; streams as usize],
             bits: vec![0; all],
             covered: vec![0; all],
         }
+    }
+
+    /// For shots that are answered when they are given up: their numbers are not taken again.
+    #[must_use]
+    pub fn answering_given_up(self) -> Assembly {
+        Assembly { answers_given_up: true, ..self }
     }
 
     /// Number of streams.
@@ -187,7 +200,7 @@ impl Assembly {
 
     /// Gives up the open shot of `stream`, if there is one.
     pub fn give_up(&mut self, stream: u32) {
-        self.streams[stream as usize].give_up();
+        self.streams[stream as usize].give_up(self.answers_given_up);
     }
 
     /// Errors of `stream` so far.
@@ -219,12 +232,13 @@ impl Assembly {
         if !part.soft.is_empty() && part.soft.len() != self.width.soft_bytes as usize {
             return self.refuse(part, Verdict::Soft);
         }
-        let silence = self.silence;
+        let (silence, answers_given_up) = (self.silence, self.answers_given_up);
         let stream = &mut self.streams[part.stream as usize];
         if !stream.belongs(part, now, silence) {
             return Verdict::Stale;
         }
         stream.last = now;
+        let is_whole = part.is_whole(self.width.bits);
         let is_open = stream.open.is_some_and(|open| open.sequence == part.sequence);
         if !is_open {
             match stream.classify(part.sequence) {
@@ -238,13 +252,17 @@ impl Assembly {
                     stream.advance(part.sequence);
                 }
                 NumberClass::New | NumberClass::FarAhead => stream.advance(part.sequence),
+                // A late part: the newer shot would lose its place.
+                NumberClass::Missing if stream.open.is_some_and(|open| open.sequence > part.sequence) && !is_whole => {
+                    return Verdict::Stale;
+                }
                 NumberClass::Missing => stream.counts.reordered += 1,
                 NumberClass::Settled => return Verdict::Duplicate,
                 NumberClass::Behind => return Verdict::Stale,
             }
-            stream.give_up();
+            stream.give_up(answers_given_up);
             stream.settle(part.sequence);
-            if part.is_whole(self.width.bits) {
+            if is_whole {
                 let bits = &mut self.bits[part.stream as usize * self.words..];
                 part.each_word(|word, value, _| bits[word] = value);
                 if self.words > self.bit_words {
@@ -360,7 +378,8 @@ impl Stream {
             return false;
         }
         self.counts.restarts += u64::from(self.session != 0);
-        self.give_up();
+        // No number of that session is taken again.
+        self.give_up(true);
         self.session = part.session;
         self.begin_at(part.sequence);
         true
@@ -372,10 +391,15 @@ impl Stream {
         (self.taken, self.after_jump) = (0, None);
     }
 
-    fn give_up(&mut self) {
-        if self.open.take().is_some() {
-            self.counts.incomplete += 1;
-            self.gave_up = true;
+    /// Gives up the open shot. Unless it is answered, its number is missing again.
+    fn give_up(&mut self, is_answered: bool) {
+        let Some(open) = self.open.take() else { return };
+        self.counts.incomplete += 1;
+        self.gave_up = true;
+        if !is_answered {
+            // Where the window has moved on, the bit is that of a number that is not settled.
+            let (word, bit) = slot(open.sequence);
+            self.settled[word] &= !bit;
         }
     }
 

@@ -86,8 +86,10 @@ pub(super) struct IntakeParts {
 impl Intake {
     pub(super) fn new(parts: IntakeParts) -> Intake {
         let IntakeParts { width, streams, silence, measurements, lanes, .. } = parts;
+        let assembly = Assembly::new(streams, width, silence);
         Intake {
-            assembly: Assembly::new(streams, width, silence),
+            // What was passed on by rounds is answered without the missing ones.
+            assembly: if parts.by_rounds { assembly.answering_given_up() } else { assembly },
             measurements,
             silos: lanes.len() as u32,
             lanes,

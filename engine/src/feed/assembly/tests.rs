@@ -91,12 +91,27 @@ fn a_shot_whose_rounds_are_missing_is_given_up_for_the_next() {
     let mut assembly = assembly();
     assert_eq!(assembly.accept(&third(0, 0), Ticks(0)), Verdict::Part);
     assert_eq!(assembly.accept(&third(1, 0), Ticks(0)), Verdict::Part);
-    assert_eq!(
-        assembly.accept(&third(0, 1), Ticks(0)),
-        Verdict::Duplicate,
-        "the number is settled: no answer will come"
-    );
-    assert_eq!(assembly.counts(1), Counts { incomplete: 1, duplicates: 1, ..Counts::default() });
+    assert_eq!(assembly.accept(&third(0, 1), Ticks(0)), Verdict::Stale, "a late part takes no place of the next shot");
+    assert_eq!([1, 2].map(|round| assembly.accept(&third(1, round), Ticks(0))), [Verdict::Part, Verdict::Whole]);
+    assert_eq!(assembly.counts(1), Counts { incomplete: 1, stale: 1, ..Counts::default() });
+}
+
+/// Nobody has answered it, unless its rounds were passed on.
+#[test]
+fn a_shot_that_was_given_up_is_taken_when_it_is_sent_again() {
+    for (answers_given_up, expected) in
+        [(false, [Verdict::Part, Verdict::Part, Verdict::Whole, Verdict::Duplicate]), (true, [Verdict::Duplicate; 4])]
+    {
+        let mut assembly = assembly();
+        if answers_given_up {
+            assembly = assembly.answering_given_up();
+        }
+        assert_eq!(assembly.accept(&third(0, 0), Ticks(0)), Verdict::Part);
+        (0..3).for_each(|round| assert_ne!(assembly.accept(&third(1, round), Ticks(0)), Verdict::Duplicate));
+        assert_eq!([0, 1, 2, 1].map(|round| assembly.accept(&third(0, round), Ticks(0))), expected);
+        assert_eq!(assembly.accept(&third(1, 0), Ticks(0)), Verdict::Duplicate, "the next one was taken");
+        assert_eq!(assembly.counts(1).incomplete, 1);
+    }
 }
 
 #[test]
