@@ -18,7 +18,7 @@ pub(super) mod peers;
 use super::address::{Network, OpenError, SourceAddress};
 use super::assembly::{Verdict, Width};
 use super::intake::{Intake, Taken};
-use super::packet::{self, Answered, DATAGRAM_BYTES_MAX, Part, Request, Status, Welcome};
+use super::packet::{self, Answered, DATAGRAM_BYTES_MAX, Part, Position, Request, Status, Welcome};
 use super::wire::{Facts, Wire, status_of};
 use crate::board::{self, Board, SourceBlock};
 use crate::hot::Frame;
@@ -129,26 +129,26 @@ impl SocketWire {
                 let (epoch, streams, observables) = (self.epoch, self.streams, self.observables);
                 let Width { bits, encoding, soft_bytes } = self.width;
                 let welcome = Welcome { epoch, session, streams, observables, bits, encoding, soft_bytes };
-                self.outgoing.send_control(address, |room| packet::write_welcome(room, &welcome));
+                self.outgoing.send_control(address, word, |room| packet::write_welcome(room, &welcome));
                 return;
             }
             Request::Shot(part) => part,
         };
         if part.epoch != 0 && part.epoch != self.epoch {
             board::add(&block.other_epoch, 1);
-            refuse(&mut self.outgoing, address, &part, self.epoch, Status::OtherEpoch as u16);
+            refuse_shot(&mut self.outgoing, (address, word), &part, self.epoch, Status::OtherEpoch as u16);
             return;
         }
         match intake.offer(&part, word, now) {
             Taken::Accepted => self.peers.of_word(word).into_iter().for_each(|peer| peer.shots += 1),
             Taken::GivenUp => board::add(&block.malformed, 1),
             Taken::UnknownStream => {
-                refuse(&mut self.outgoing, address, &part, self.epoch, ErrorCode::UnknownStream as u16);
+                refuse_shot(&mut self.outgoing, (address, word), &part, self.epoch, ErrorCode::UnknownStream as u16);
             }
             Taken::Other(verdict @ (Verdict::Malformed | Verdict::Soft)) => {
                 board::add(&block.malformed, 1);
                 let status = if verdict == Verdict::Soft { Status::Soft } else { Status::Malformed };
-                refuse(&mut self.outgoing, address, &part, self.epoch, status as u16);
+                refuse(&mut self.outgoing, (address, word), &part, self.epoch, status as u16);
             }
             // Not answered: these numbers were answered before, or never will be.
             Taken::Surplus | Taken::Other(Verdict::Duplicate | Verdict::Stale | Verdict::Part | Verdict::Whole) => {}
@@ -223,7 +223,7 @@ impl Wire for SocketWire {
             latency_ns: answer.latency_ns,
             flips: &[],
         };
-        let (to, row) = (&peer.address, Some(answer.reply_to.peer));
+        let (to, row) = (&peer.address, answer.reply_to.peer);
         self.outgoing.put(to, row, |room| packet::write_answer(room, &answered, &answer.observables));
     }
 
@@ -243,9 +243,16 @@ impl Wire for SocketWire {
     }
 }
 
-/// Refuses a part, with the reason as the status.
-fn refuse(outgoing: &mut Outgoing, to: &Address, part: &Part<'_>, epoch: u64, status: u16) {
+/// Refuses a shot of which every part would be refused: once, with its last part.
+fn refuse_shot(outgoing: &mut Outgoing, to: (&Address, u64), part: &Part<'_>, epoch: u64, status: u16) {
+    if part.position == Position::Last {
+        refuse(outgoing, to, part, epoch, status);
+    }
+}
+
+/// Refuses a part, with the reason as the status. `to`: the sender's address and row.
+fn refuse(outgoing: &mut Outgoing, (to, row): (&Address, u64), part: &Part<'_>, epoch: u64, status: u16) {
     let Part { session, sequence, stream, .. } = *part;
     let answered = Answered { epoch, session, sequence, stream, status, observables: 0, latency_ns: 0, flips: &[] };
-    outgoing.send_control(to, |room| packet::write_answer(room, &answered, &[]));
+    outgoing.send_control(to, row, |room| packet::write_answer(room, &answered, &[]));
 }

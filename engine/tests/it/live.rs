@@ -493,6 +493,67 @@ fn an_invalid_shot_is_reported_to_its_sender_and_counted() {
     assert!(source.peers[0].address.starts_with("127.0.0.1:"), "{source:?}");
 }
 
+/// Each of its parts would be refused.
+#[test]
+fn a_shot_in_parts_of_an_unknown_stream_or_an_earlier_engine_has_one_answer() {
+    let _home = beside_another();
+    let (engine, place) = start(&profile(), &model("surf_z_d3_r3_p0.005"), udp(), None);
+    let mut client = SocketClient::connect(&place, 7, 1).unwrap();
+    wait("a welcome", || client.welcome().unwrap().is_some());
+    let epoch = client.welcome().unwrap().unwrap().epoch;
+    let mut bytes = Vec::new();
+    for (epoch, stream) in [(epoch, 4), (epoch ^ 1, 0), (epoch, 0)] {
+        for round in 0..3 {
+            let part = Part {
+                epoch,
+                session: 7,
+                sequence: 0,
+                stream,
+                round,
+                position: if round == 2 { Position::Last } else { Position::Inner },
+                first_bit: 8 * round,
+                bits: 8,
+                encoding: Encoding::Bits,
+                payload: &[0],
+                soft: &[],
+            };
+            part.encode(&mut bytes);
+            assert!(client.send_raw(&bytes).unwrap());
+        }
+    }
+    let mut told = Vec::new();
+    wait("the last answer", || {
+        client.receive(&mut |received| told.push(received.status)).unwrap();
+        told.last() == Some(&0)
+    });
+    assert_eq!(told, [ErrorCode::UnknownStream as u16, Status::OtherEpoch as u16, 0]);
+    let (_, source) = drained(engine);
+    assert_eq!((source.unknown_streams, source.other_epoch, source.accepted), (3, 3, 1));
+}
+
+#[test]
+fn a_shot_of_which_a_part_was_lost_is_answered_when_it_is_sent_again() {
+    let _home = beside_another();
+    let (engine, place) = start(&profile(), &model("surf_z_d3_r3_p0.005"), udp(), None);
+    let mut client = SocketClient::connect(&place, 1, 3).unwrap();
+    wait("a welcome", || client.welcome().unwrap().is_some());
+    let mut answered = Vec::new();
+    // The middle part of the first is missing.
+    for (sequence, rounds) in [(0, &[0, 2][..]), (1, &[0, 1, 2]), (0, &[0, 1, 2]), (2, &[0, 1, 2])] {
+        for round in rounds {
+            wait("room", || client.send_part(0, sequence, &[1, 0, 0], *round).unwrap());
+        }
+    }
+    wait("the last answer", || {
+        client.receive(&mut |received| answered.push((received.sequence, received.status))).unwrap();
+        answered.iter().any(|(sequence, _)| *sequence == 2)
+    });
+    assert_eq!(answered, [(1, 0), (0, 0), (2, 0)]);
+    let (_, source) = drained(engine);
+    let stream = &source.streams[0];
+    assert_eq!((stream.incomplete, stream.reordered, stream.duplicates, source.accepted), (1, 1, 0, 3));
+}
+
 #[test]
 fn a_stop_answers_the_shots_that_wait_for_a_slot() {
     let _home = beside_another();

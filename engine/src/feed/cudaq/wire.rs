@@ -478,7 +478,7 @@ impl Wire for CudaqWire {
                     board::add(&block.answers_dropped, 1);
                     return true;
                 };
-                outgoing.put(&to, Some(asked.peer), |room| {
+                outgoing.put(&to, asked.peer, |room| {
                     let head = (asked.id, asked.timestamp, content.status);
                     let padded = asked.bytes.min(*slot_bytes as usize);
                     frame::write_reply(room, head, &content.result, content.result_bytes, padded)

@@ -214,7 +214,8 @@ impl Outside for Ring<'_> {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        if let Some(path) = &self.path {
+        // Where somebody has removed it, another engine may have its region there by now.
+        if let Some(path) = self.path.as_ref().filter(|_| !self.is_removed()) {
             let _ = std::fs::remove_file(path);
         }
         // SAFETY: base and length are those of the mapping; no reference outlives `self`, by their lifetimes.
@@ -329,6 +330,18 @@ mod tests {
         assert!(is_free(folder.path(), "a").is_err() && is_free(folder.path(), "b").is_ok());
         drop(region);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn the_region_of_an_engine_that_has_the_name_since_is_left_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Region::create(folder.path(), "a", None, &SHAPE, 7).unwrap();
+        std::fs::remove_file(path_of(folder.path(), "a")).unwrap();
+        let second = Region::create(folder.path(), "a", None, &SHAPE, 8).unwrap();
+        drop(first);
+        assert!(Region::open(folder.path(), "a").unwrap().is_some());
+        drop(second);
+        assert!(!path_of(folder.path(), "a").exists());
     }
 
     #[test]

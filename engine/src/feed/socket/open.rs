@@ -7,9 +7,12 @@ use crate::feed::address::{OpenError, SourceAddress};
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
+
+/// Longest path of a socket.
+const PATH_BYTES_MAX: usize = 107;
 
 /// An open socket, and the path to remove when it closes.
 #[derive(Debug)]
@@ -17,12 +20,23 @@ pub(in crate::feed) struct Listening {
     pub(in crate::feed) socket: OwnedFd,
     /// Its actual address: a port of 0 is replaced by the assigned port.
     pub(in crate::feed) name: String,
-    path: Option<PathBuf>,
+    /// The path, and the file that was put there.
+    path: Option<(PathBuf, FileId)>,
+}
+
+/// A file of this machine, under whatever name.
+type FileId = (u64, u64);
+
+fn file_at(path: &Path) -> io::Result<FileId> {
+    std::fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
 }
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        if let Some(path) = &self.path {
+        // Where somebody has removed it, another engine may listen there by now.
+        if let Some((path, file)) = &self.path
+            && file_at(path).is_ok_and(|found| found == *file)
+        {
             let _ = std::fs::remove_file(path);
         }
     }
@@ -52,10 +66,14 @@ pub(in crate::feed) fn listen(place: &SourceAddress) -> Result<Listening, OpenEr
             Ok(Listening { socket, name: place.at(at).to_string(), path: None })
         }
         SourceAddress::Unix(path) => {
-            let socket = open_unix(path).map_err(|error| {
+            let opened = open_unix(path).and_then(|socket| Ok((socket, file_at(path)?)));
+            let (socket, file) = opened.map_err(|error| {
                 said(error.to_string(), "a path for a socket of its own", "end its process, or name another path")
             })?;
-            Ok(Listening { socket, name: place.to_string(), path: Some(path.clone()) })
+            // Clients that read the name have other working directories.
+            let whole = std::path::absolute(path).ok().filter(|whole| whole.as_os_str().len() <= PATH_BYTES_MAX);
+            let path = whole.unwrap_or_else(|| path.clone());
+            Ok(Listening { socket, name: SourceAddress::Unix(path.clone()).to_string(), path: Some((path, file)) })
         }
         SourceAddress::Shm { .. } => Err(said("it is shared memory".to_owned(), "a socket", "name udp: or unix:")),
     }
@@ -125,6 +143,29 @@ mod tests {
         assert!(UnixStream::connect(&path).is_ok(), "its clients still reach it");
         drop(other);
         assert_eq!(open(), Ok(()));
+    }
+
+    #[test]
+    fn the_socket_of_an_engine_that_listens_there_since_is_left_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = SourceAddress::Unix(folder.path().join("in"));
+        let first = listen(&place).unwrap();
+        std::fs::remove_file(folder.path().join("in")).unwrap();
+        let second = listen(&place).unwrap();
+        drop(first);
+        assert!(listen(&place).unwrap_err().to_string().contains("another process listens"));
+        drop(second);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn the_name_of_a_unix_socket_is_that_of_any_working_directory() {
+        let folder = tempfile::tempdir().unwrap();
+        let up: std::path::PathBuf = std::env::current_dir().unwrap().components().skip(1).map(|_| "..").collect();
+        let relative = up.join(folder.path().strip_prefix("/").unwrap()).join("in");
+        let listening = listen(&SourceAddress::Unix(relative)).unwrap();
+        let SourceAddress::Unix(named) = SourceAddress::parse(&listening.name).unwrap() else { unreachable!() };
+        assert!(named.is_absolute() && named.exists(), "{named:?}");
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl Peers {
     }
 
     /// The row of `address`, as a word for its answers. A new sender takes a free row, or one
-    /// silent since `silent_since`.
+    /// silent since `silent_since`. An older session takes its sender's row over after the same silence.
     pub(in crate::feed) fn find(
         &mut self,
         address: &Address,
@@ -61,6 +61,11 @@ impl Peers {
             };
         }
         let peer = &mut self.rows[self.recent];
+        if session < peer.session && peer.last > silent_since {
+            // A late datagram of a session before. Its shots have no recipient, and those of the present one keep it.
+            let before = peer.generation.wrapping_sub(1) & GENERATIONS;
+            return Some(u64::from(before) << 32 | self.recent as u64);
+        }
         peer.last = now;
         if peer.session != session {
             // Shots of the previous session no longer have a recipient.
@@ -125,10 +130,13 @@ impl Peers {
     }
 }
 
-/// The generation after `generation`. The highest bit of a row's word stays clear: it marks shots of other
-/// hosts ([`crate::feed::bridge`]).
+/// Bits of a generation. The highest bit of a row's word stays clear: it marks shots of other hosts
+/// ([`crate::feed::bridge`]).
+const GENERATIONS: u32 = u32::MAX >> 1;
+
+/// The generation after `generation`.
 fn next_generation(generation: u32) -> u32 {
-    generation.wrapping_add(1) & (u32::MAX >> 1)
+    generation.wrapping_add(1) & GENERATIONS
 }
 
 /// Number of the row that `word` names, below [`PEERS_MAX`].
@@ -183,5 +191,26 @@ fn write_address(row: &PeerRow, address: &Address) {
             row.path.write(std::str::from_utf8(&path[..end]).unwrap_or("?"));
             board::set(&row.family, 1);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Address, Peers};
+    use crate::units::Ticks;
+
+    #[test]
+    fn a_late_datagram_of_an_older_session_takes_no_answers_from_the_newer_one() {
+        let (mut peers, address) = (Peers::new(), Address::none());
+        let mut find = |session, now, silent_since| {
+            let word = peers.find(&address, session, Ticks(now), Ticks(silent_since)).unwrap();
+            (word, peers.of_word(word).map(|peer| peer.session))
+        };
+        let (older, newer) = (find(5, 10, 0), find(6, 11, 0));
+        assert_eq!((older.1, newer.1), (Some(5), Some(6)));
+        assert_eq!(find(5, 12, 0).1, None, "its shots have no recipient");
+        assert_eq!(find(6, 13, 0), newer, "answers that are on their way have one");
+        assert_eq!(find(5, 50, 13).1, Some(5), "the newer session is silent");
     }
 }
