@@ -117,21 +117,6 @@ impl Fanout {
         record.head.store(NIL, Ordering::Relaxed);
     }
 
-    /// Submitter: rewrites what an open record that is not yet released is to do.
-    #[inline]
-    pub fn rewrite(&self, task: u32, payload: &[u64; PAYLOAD]) {
-        for (word, value) in self.record(task).payload.iter().zip(payload) {
-            word.store(*value);
-        }
-    }
-
-    /// Submitter: one more predecessor, of a record that cannot be released yet (it has another one
-    /// to come).
-    #[inline]
-    pub fn expect_more(&self, task: u32, count: u32) {
-        self.record(task).pending.fetch_add(count, Ordering::Relaxed);
-    }
-
     /// Submitter: `task` waits for `predecessor`, by the link in `slot`; false if that one has
     /// ended.
     #[inline(always)]
@@ -265,14 +250,6 @@ impl Fanout {
     #[must_use]
     pub fn pending(&self, task: u32) -> u32 {
         self.record(task).pending.load(Ordering::Relaxed)
-    }
-
-    /// Submitter: those that wait for a task which cannot end now.
-    #[must_use]
-    pub fn waiting(&self, task: u32) -> Successors<'_> {
-        // Relaxed: every link was written by this thread.
-        let newest = self.record(task).head.load(Ordering::Relaxed);
-        Successors { fanout: self, newest: if newest == SEALED { NIL } else { newest } }
     }
 
     /// Asks for a record's cache line, to be written.

@@ -235,12 +235,6 @@ impl SlotTable {
         self.rx[slot as usize].load(Ordering::Relaxed) == 0
             && self.tx[slot as usize].load(Ordering::Relaxed) == word::EMPTY
     }
-
-    /// The raw rx and tx words of a slot: for conservation checks and post-mortems.
-    #[must_use]
-    pub fn raw_words(&self, slot: u32) -> (u64, u64) {
-        (self.rx[slot as usize].load(Ordering::Relaxed), self.tx[slot as usize].load(Ordering::Relaxed))
-    }
 }
 
 /// What a deadline sees of a ticket.

@@ -299,12 +299,6 @@ impl WorkerBank {
         }
     }
 
-    /// Job of the launch last started on worker `w`, for conservation checks.
-    #[must_use]
-    pub fn job_of(&self, w: usize) -> u32 {
-        self.workers[w].job.load() as u32
-    }
-
     /// Slot of the launch last started on worker `w`, for display.
     #[must_use]
     pub fn slot_of(&self, w: usize) -> u32 {
