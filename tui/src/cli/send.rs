@@ -46,6 +46,8 @@ const SHOTS_MAX: u64 = 1_000_000_000;
 const RATE_HZ: f64 = 10_000.0;
 /// Most shots in flight at rate max.
 const WINDOW: u64 = 64;
+/// Longest time without an answer in which those shots keep others from being sent: then a socket has lost them.
+const LOST_AFTER: Nanos = Nanos(500_000_000);
 
 #[derive(Debug, ClapArgs)]
 pub struct SendArgs {
@@ -262,6 +264,9 @@ struct Run<'a> {
     is_answered: Vec<bool>,
     /// Words of each shot's observables, zeros until it is decoded; `None`: nobody wants them.
     observables: Option<Vec<u64>>,
+    /// Shots without an answer, from the first one on that does not count as lost.
+    in_flight: u64,
+    in_flight_from: usize,
     round_trips_ns: Box<HistogramBlock>,
     engine_ns: Box<HistogramBlock>,
     sent: u64,
@@ -296,6 +301,8 @@ impl<'a> Run<'a> {
             due: Vec::new(),
             is_answered: Vec::new(),
             observables: None,
+            in_flight: 0,
+            in_flight_from: 0,
             round_trips_ns: Box::new(HistogramBlock::new_zeroed()),
             engine_ns: Box::new(HistogramBlock::new_zeroed()),
             sent: 0,
@@ -311,15 +318,18 @@ impl<'a> Run<'a> {
         let rate = self.clock.rate();
         let start = self.clock.ticks();
         let every = self.rate_hz.map(|hz| rate.ticks(Nanos(1_000_000_000)).0 as f64 / hz);
-        // Of the last answer, or of the last shot sent.
-        let mut heard = start;
+        // Of the last answer, and of that or the last shot sent.
+        let (mut answered_at, mut heard) = (start, start);
         while self.answered < self.shots {
             // Before the next shot: the system forgets what a Unix socket has not read when it sends to an engine that
             // has ended since.
             let answers = self.take(client)?;
             let now = self.clock.ticks();
             if answers > 0 {
-                heard = now;
+                (answered_at, heard) = (now, now);
+            }
+            if self.in_flight >= WINDOW && rate.nanos(now.since(heard)) >= LOST_AFTER {
+                (self.in_flight, self.in_flight_from) = (0, self.due.len());
             }
             let is_waiting = self.sent == self.shots;
             let due = match every {
@@ -329,7 +339,7 @@ impl<'a> Run<'a> {
             let may_go = !is_waiting
                 && match every {
                     Some(_) => due <= now,
-                    None => self.sent - self.answered < WINDOW,
+                    None => self.in_flight < WINDOW,
                 };
             if may_go && self.send_next(client, due)? {
                 heard = now;
@@ -337,8 +347,13 @@ impl<'a> Run<'a> {
             if answers == 0 && !may_go {
                 std::thread::yield_now();
             }
-            // A slow rate has no shot due for long.
-            let since = if every.is_some() && !is_waiting { heard.max(due) } else { heard };
+            let since = match every {
+                _ if is_waiting => heard,
+                // A slow rate has no shot due for long.
+                Some(_) => heard.max(due),
+                // Shots that are sent because others are lost say nothing of the engine.
+                None => answered_at,
+            };
             if rate.nanos(self.clock.ticks().since(since)) >= LAST_ANSWER {
                 break;
             }
@@ -356,6 +371,7 @@ impl<'a> Run<'a> {
         }
         self.due.push(due);
         self.is_answered.push(false);
+        self.in_flight += 1;
         let words = self.words();
         if let Some(observables) = &mut self.observables {
             observables.resize(observables.len() + words, 0);
@@ -381,6 +397,7 @@ impl<'a> Run<'a> {
                 return;
             }
             self.answered += 1;
+            self.in_flight -= u64::from(index >= self.in_flight_from);
             self.round_trips_ns.record(self.clock.rate().nanos(now.since(*due)).0);
             self.engine_ns.record(received.latency_ns);
             self.abstained += u64::from(received.status == Status::Abstained as u16);
@@ -441,4 +458,45 @@ fn text(report: &Report) -> String {
         times(&report.round_trip_ns),
         times(&report.engine_ns)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Client, Clock, Format, Layout, OBSERVABLE_WORDS_MAX, Run, ShotSet, WINDOW, Welcome};
+    use pinwheel_engine::feed::client::Received;
+    use pinwheel_engine::feed::packet::Encoding;
+    use std::io;
+
+    /// A network that loses the first shots, and an engine behind it.
+    struct Lossy(Vec<Received>);
+
+    impl Client for Lossy {
+        fn welcome(&mut self) -> io::Result<Option<Welcome>> {
+            Ok(None)
+        }
+
+        fn send_soft(&mut self, stream: u32, sequence: u64, _bits: &[u8], _soft: &[u8]) -> io::Result<bool> {
+            if sequence >= WINDOW {
+                let observables = [0; OBSERVABLE_WORDS_MAX];
+                self.0.push(Received { stream, sequence, status: 0, latency_ns: 1, observables });
+            }
+            Ok(true)
+        }
+
+        fn receive(&mut self, take: &mut dyn FnMut(&Received)) -> io::Result<usize> {
+            Ok(self.0.drain(..).inspect(|answer| take(answer)).count())
+        }
+    }
+
+    #[test]
+    fn shots_that_are_lost_keep_no_others_from_being_sent_at_rate_max() {
+        let (clock, set) = (Clock::machine(), ShotSet::read(&[1][..], Format::B8, Layout::detectors(8)).unwrap());
+        let (bits, encoding) = (8, Encoding::Bits);
+        let welcome = Welcome { epoch: 1, session: 1, streams: 1, observables: 1, bits, encoding, soft_bytes: 0 };
+        let mut run = Run::new(&clock, (&set, None), &welcome, None, 1_000);
+        run.through(&mut Lossy(Vec::new())).unwrap();
+        let report = run.report();
+        assert_eq!((report.sent, report.unsent, report.answered, report.lost), (1_000, 0, 1_000 - WINDOW, WINDOW));
+    }
 }
