@@ -1,34 +1,39 @@
 //! Invariants of a silo between any two steps of its roles.
 
+use super::SHOTS;
 use crate::board::{self, Board};
 use crate::silo::Silo;
 use pinwheel_edge::slot::workers::State;
 
 /// Describes the first invariant that is violated now.
-pub(super) fn broken(silo: &Silo, board: &Board) -> Option<String> {
-    slots(silo, board).or_else(|| workers_and_jobs(silo, board))
+pub(super) fn broken(silo: &Silo, board: &Board, streams: u32) -> Option<String> {
+    slots(silo, board, streams).or_else(|| workers_and_jobs(silo, board))
 }
 
 /// As [`broken`], for a silo whose path is dead: only its slots are still in use.
-pub(super) fn slots(silo: &Silo, board: &Board) -> Option<String> {
+pub(super) fn slots(silo: &Silo, board: &Board, streams: u32) -> Option<String> {
     let table = &silo.pipe.table;
-    let number = silo.pipe.silo;
+    let stamps = board.slots(silo.pipe.silo);
     let shot = |slot: u32| {
-        let stamps = &board.slots(number)[slot as usize];
-        (slot, (board::get(&stamps.stream), board::get(&stamps.sequence)))
+        let stamps = &stamps[slot as usize];
+        (board::get(&stamps.stream), board::get(&stamps.sequence))
     };
-    let slots = (0..table.geometry().slots).filter(|slot| !table.is_idle(*slot));
-    let held: Vec<(u32, (u64, u64))> = slots.map(shot).collect();
-    let outstanding = board::get(&board.feed(number).position) - board::get(&board.harvest(number).position);
-    if held.len() as u64 != outstanding {
-        return Some(format!("{} slots are taken, {outstanding} shots are outstanding", held.len()));
-    }
-    for (place, (one, shot)) in held.iter().enumerate() {
-        if let Some((other, _)) = held[place + 1..].iter().find(|(_, other)| other == shot) {
-            return Some(format!("shot {shot:?} is in slots {one} and {other}"));
+    let held = || (0..table.geometry().slots).filter(|slot| !table.is_idle(*slot));
+    let (mut count, mut seen) = (0, [0u64; SHOTS.div_ceil(64) as usize]);
+    for slot in held() {
+        let (stream, sequence) = shot(slot);
+        let index = sequence * u64::from(streams) + stream;
+        let (word, bit) = (index as usize / 64, 1 << (index % 64));
+        count += 1;
+        if seen[word] & bit != 0 {
+            let other = held().find(|other| shot(*other) == (stream, sequence));
+            return Some(format!("shot {sequence} of stream {stream} is in slots {other:?} and {slot}"));
         }
+        seen[word] |= bit;
     }
-    None
+    let outstanding =
+        board::get(&board.feed(silo.pipe.silo).position) - board::get(&board.harvest(silo.pipe.silo).position);
+    (count != outstanding).then(|| format!("{count} slots are taken, {outstanding} shots are outstanding"))
 }
 
 fn workers_and_jobs(silo: &Silo, board: &Board) -> Option<String> {

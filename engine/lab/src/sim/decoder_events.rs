@@ -3,12 +3,10 @@
 //! Draws from a sequence of its own, so that a seed's other draws do not depend on it. Whole shots
 //! only: windows keep their decoder. Bounds: one change in [`STEPS_A_CHANGE`] steps on average.
 
-use super::SimulationError;
 use crate::board::{self, Board};
 use crate::decode::changes::DecoderChanges;
-use crate::decode::prepared::{Models, Prepared};
+use crate::decode::prepared::Prepared;
 use crate::profile::{Decoder, DecoderKind, Profile, StreamDecoder};
-use crate::silo::Decoding;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -29,24 +27,11 @@ pub(super) struct DecoderEvents {
 }
 
 impl DecoderEvents {
-    /// `None` if shots are decoded by windows.
-    pub(super) fn new(
-        seed: u64,
-        profile: &Profile,
-        decoding: &Decoding,
-        changes: DecoderChanges,
-    ) -> Result<Option<DecoderEvents>, SimulationError> {
-        if decoding.has_windows() {
-            return Ok(None);
-        }
-        let mut all = profile.clone();
-        (all.decoder, all.streams) = (DRAWN[0].clone(), Vec::new());
-        let named = (0..).zip(&DRAWN[1..]);
-        all.streams.extend(named.map(|(stream, decoder)| StreamDecoder { stream, decoder: decoder.clone() }));
-        let ready = Prepared::of(&Models::of(&decoding.model), &all, &[])?;
-        let profile = Profile { decoder: DRAWN[0].clone(), streams: Vec::new(), ..all };
+    /// `ready` has the decoders of [`DRAWN`], prepared.
+    pub(super) fn new(seed: u64, profile: &Profile, ready: &Prepared, changes: DecoderChanges) -> DecoderEvents {
+        let profile = Profile { decoder: DRAWN[0].clone(), streams: Vec::new(), ..profile.clone() };
         let random = Xoshiro256PlusPlus::seed_from_u64(!seed);
-        Ok(Some(DecoderEvents { changes, profile, ready, random, changed: 0 }))
+        DecoderEvents { changes, profile, ready: ready.clone(), random, changed: 0 }
     }
 
     /// One step: the control thread's tick, or another decoder of all streams or of one, if drawn.

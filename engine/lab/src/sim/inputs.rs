@@ -9,12 +9,13 @@ use crate::clock::Clock;
 use crate::code::sampler::Sampler;
 use crate::code::shots::{Format, Layout, ShotSet, ShotWriter};
 use crate::code::{Model, bundled_named};
+use crate::decode::prepared::{Models, Prepared};
 use crate::decode::{Matcher, MatcherModel, ReadyError};
 use crate::hot::Settings;
 use crate::profile::{
     DEFAULT_NAME, Deadlines, Decoder, DecoderKind, Faults, FreeWorker, IssueGate, Latency, Overflow, OverflowStrategy,
-    Placement, Predecoder, Profile, Rate, ReadyPolicy, Rescue, ShotOrder, StartPolicy, StreamDeadline, Window,
-    WindowOverflow, WindowRounds,
+    Placement, Predecoder, Profile, Rate, ReadyPolicy, Rescue, ShotOrder, StartPolicy, StreamDeadline, StreamDecoder,
+    Window, WindowOverflow, WindowRounds,
 };
 use crate::silo::Decoding;
 use rand_core::{Rng, SeedableRng};
@@ -39,6 +40,8 @@ struct Answers {
     by_rounds: Vec<Vec<u64>>,
     /// If other decoders decode whole shots.
     others: Vec<(DecoderKind, Vec<Vec<u64>>)>,
+    /// These decoders and the first one, prepared; none with windows.
+    ready: Option<Prepared>,
 }
 
 /// Shared by all seeds: the model, the shots, and the correct answer of each shot.
@@ -56,8 +59,12 @@ impl Inputs {
             let rescue = (window == Window::None).then_some(RESCUE);
             let mut profile = Profile::load(DEFAULT_NAME, None).expect("the built-in profile is sound").0;
             profile.deadlines.rescue = rescue;
-            let decoding = Decoding::of(Arc::clone(&model), &Profile { predecoder, window, ..profile })?;
-            let answers = answers(&model, &decoding, predecoder, window, &shots)?;
+            (profile.predecoder, profile.window) = (predecoder, window);
+            let decoding = Decoding::of(Arc::clone(&model), &profile)?;
+            let mut answers = answers(&model, &decoding, predecoder, window, &shots)?;
+            if !decoding.has_windows() {
+                answers.ready = Some(ready(&decoding, profile)?);
+            }
             Ok((predecoder, decoding, answers))
         };
         let (none, local) = (Predecoder::None, Predecoder::Local);
@@ -103,7 +110,7 @@ fn answers(
 ) -> Result<Answers, SimulationError> {
     let matching = match window {
         Window::None => MatcherModel::new(model).map_err(ReadyError::from)?,
-        Window::Some(size) => MatcherModel::windowed_predecoding(model, size, predecoder)?,
+        Window::Some(size) => MatcherModel::windowed(model, size, predecoder)?,
         Window::Stream(size) => MatcherModel::streamed(model, size)?,
         Window::Blocks(rounds) => MatcherModel::in_blocks(model, rounds)?,
     };
@@ -116,7 +123,15 @@ fn answers(
     };
     let others = if decoding.has_windows() { &[] } else { &DRAWN[1..] };
     let others = others.iter().map(other).collect::<Result<_, _>>()?;
-    Ok(Answers { whole, by_rounds, others })
+    Ok(Answers { whole, by_rounds, others, ready: None })
+}
+
+/// The decoders of [`DRAWN`], prepared for whole shots.
+fn ready(decoding: &Decoding, mut profile: Profile) -> Result<Prepared, ReadyError> {
+    (profile.decoder, profile.input.streams) = (DRAWN[0].clone(), DRAWN.len() as u32);
+    let streams = (0..).zip(&DRAWN).map(|(stream, decoder)| StreamDecoder { stream, decoder: decoder.clone() });
+    profile.streams = streams.collect();
+    Prepared::of(&Models::of(&decoding.model), &profile, &[])
 }
 
 fn whole_answers(model: &Model, decoding: &Decoding, matcher: &mut dyn Matcher, shots: &ShotSet) -> Vec<Vec<u64>> {
@@ -149,6 +164,8 @@ pub(super) struct Drawn<'a> {
     pub(super) expected: &'a [Vec<u64>],
     /// Each shot's correct answer by other decoders, if shots are whole.
     pub(super) others: &'a [(DecoderKind, Vec<Vec<u64>>)],
+    /// The decoders of `others` and the first one, prepared, if shots are whole.
+    pub(super) ready: Option<&'a Prepared>,
     pub(super) decoders: u32,
 }
 
@@ -164,7 +181,7 @@ impl<'a> Drawn<'a> {
         profile.input.round_ns = draw_rounds(&mut random, decoding);
         draw_deadlines(seed, decoding, &mut profile);
         let expected = if profile.input.round_ns.is_some() { &answers.by_rounds } else { &answers.whole };
-        Drawn { random, profile, decoding, expected, others: &answers.others, decoders }
+        Drawn { random, profile, decoding, expected, others: &answers.others, ready: answers.ready.as_ref(), decoders }
     }
 }
 

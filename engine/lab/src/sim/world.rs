@@ -61,8 +61,19 @@ pub(super) struct World<'a> {
     decoder_events: Option<DecoderEvents>,
     answered: Vec<u32>,
     streams: Vec<Stream>,
+    /// By silo and stream, at the end of the last step.
+    pages_before: Vec<Vec<PageBefore>>,
     steps: u64,
     scratch: Scratch,
+}
+
+/// A stream's page in one silo.
+#[derive(Clone, Copy, Default)]
+struct PageBefore {
+    /// The silo does not have the page.
+    is_away: bool,
+    /// The last sequence number committed there.
+    committed: u64,
 }
 
 /// Expected state of a stream, from its answers.
@@ -81,7 +92,7 @@ impl<'a> World<'a> {
     pub(super) fn new(inputs: &'a Inputs, seed: u64) -> Result<World<'a>, SimulationError> {
         let is_alone = seed.is_multiple_of(2);
         let (streams, decoders_max) = if is_alone { (3, 3) } else { (5, 2) };
-        let Drawn { mut random, mut profile, decoding, expected, others, decoders } =
+        let Drawn { mut random, mut profile, decoding, expected, others, ready, decoders } =
             Drawn::of(inputs, seed, decoders_max);
         let silos = if is_alone { 1 } else { 2 + (random.next_u64() % u64::from(SILOS_MAX - 1)) as u32 };
         profile.silos = Silos::Count(silos);
@@ -103,7 +114,7 @@ impl<'a> World<'a> {
             moves: Arc::new(MoveRequests::new(streams, silos, profile.input.joint_every.is_some())),
             joints: silo::tally(&profile, &decoding.model),
         };
-        let decoder_events = DecoderEvents::new(seed, &profile, decoding, common.decoders.clone())?;
+        let decoder_events = ready.map(|ready| DecoderEvents::new(seed, &profile, ready, common.decoders.clone()));
         let Connected { pieces: mut attached, notifiers } = silo::connect(silos, &decoding.model, &common.moves);
         let mut network = Network::new();
         let draw = random.next_u64().is_multiple_of(2);
@@ -155,6 +166,7 @@ impl<'a> World<'a> {
             others,
             decoder_events,
             answered: vec![0; SHOTS as usize],
+            pages_before: vec![vec![PageBefore::default(); streams as usize]; silos as usize],
             streams: vec![Stream { errors: 0, frame: vec![0; words], last: None }; streams as usize],
             steps: 0,
             scratch: Scratch::new(),
@@ -191,7 +203,7 @@ impl<'a> World<'a> {
             }
             let lost = self.run(Phase::Drain, |world| match &world.fault_source {
                 FaultSource::Neighbour(neighbour) => neighbour.is_settled(&world.silos[0].states),
-                FaultSource::SiloEvents(_) => (0..world.streams()).all(|stream| world.owners(stream).len() == 1),
+                FaultSource::SiloEvents(_) => (0..world.streams()).all(|stream| world.owners(stream).count() == 1),
             });
             lost.map(|what| format!("page lost: {what}"))
         })
@@ -245,9 +257,8 @@ impl<'a> World<'a> {
                     "still in {phase:?} after {STEPS_MAX} steps: {answered} answered; not drained: {left}; {pages}"
                 ));
             }
-            let before = self.away();
             self.step(phase);
-            let broken = self.committed_elsewhere(&before);
+            let broken = self.committed_elsewhere();
             if let Some(what) = broken.or_else(|| self.broken()).or_else(|| self.take_answers()) {
                 return Some(what);
             }
@@ -255,33 +266,33 @@ impl<'a> World<'a> {
         None
     }
 
-    /// Streams whose page a silo does not have, and the last sequence number committed there.
-    fn away(&self) -> Vec<(usize, u32, u64)> {
-        let of = |silo: usize| {
+    /// Compares with the last step: the first stream that a silo committed to without its page, before and now.
+    fn committed_elsewhere(&mut self) -> Option<String> {
+        let has_successors = matches!(self.fault_source, FaultSource::SiloEvents(_));
+        for (silo, pages) in self.pages_before.iter_mut().enumerate() {
             let states = &self.silos[silo].states;
-            let is_away = |stream: &u32| !states.pages().word(*stream).is_writable();
-            (0..self.streams()).filter(is_away).map(move |stream| (silo, stream, states.committed(stream)))
-        };
-        (0..self.silos.len()).flat_map(of).collect()
+            for (stream, before) in (0..).zip(pages) {
+                let word = states.pages().word(stream);
+                let now = PageBefore { is_away: !word.is_writable(), committed: states.committed(stream) };
+                let before = std::mem::replace(before, now);
+                // The successor keeps the bytes of a page that a dead silo may have granted.
+                let may_be_inherited = has_successors && word.awaits();
+                if before.is_away && now.is_away && now.committed != before.committed && !may_be_inherited {
+                    let committed = before.committed;
+                    return Some(format!(
+                        "silo {silo} committed to stream {stream} beyond {committed} without its page"
+                    ));
+                }
+            }
+        }
+        None
     }
 
-    /// The first stream that was committed to in spite of its page being in `away` before and still
-    /// elsewhere.
-    fn committed_elsewhere(&self, away: &[(usize, u32, u64)]) -> Option<String> {
-        let (silo, stream, committed) = away.iter().find(|(silo, stream, committed)| {
-            let states = &self.silos[*silo].states;
-            let word = states.pages().word(*stream);
-            // The successor keeps the bytes of a page that a dead silo may have granted.
-            let may_be_inherited = matches!(self.fault_source, FaultSource::SiloEvents(_)) && word.awaits();
-            states.committed(*stream) != *committed && !word.is_writable() && !may_be_inherited
-        })?;
-        Some(format!("silo {silo} committed to stream {stream} beyond {committed} without its page"))
-    }
-
-    fn owners(&self, stream: u32) -> Vec<usize> {
+    fn owners(&self, stream: u32) -> impl Iterator<Item = usize> {
         // A dead silo's words keep their last state.
-        let owns = |silo: &usize| self.has_path(*silo) && self.silos[*silo].states.pages().word(stream).is_writable();
-        (0..self.silos.len()).filter(owns).collect()
+        let owns =
+            move |silo: &usize| self.has_path(*silo) && self.silos[*silo].states.pages().word(stream).is_writable();
+        (0..self.silos.len()).filter(owns)
     }
 
     fn has_path(&self, silo: usize) -> bool {
@@ -323,18 +334,17 @@ impl<'a> World<'a> {
         }
         let in_silo = |silo: usize| {
             let broken = if self.has_path(silo) {
-                checks::broken(&self.silos[silo], &self.board)
+                checks::broken(&self.silos[silo], &self.board, self.streams())
             } else {
-                checks::slots(&self.silos[silo], &self.board)
+                checks::slots(&self.silos[silo], &self.board, self.streams())
             };
             broken.map(|what| format!("silo {silo}: {what}"))
         };
         (0..self.silos.len()).find_map(in_silo).or_else(|| match &self.fault_source {
             FaultSource::Neighbour(neighbour) => neighbour.broken(&self.silos[0].states),
             FaultSource::SiloEvents(_) => {
-                let owners = |stream: u32| (stream, self.owners(stream));
-                let (stream, owners) = (0..self.streams()).map(owners).find(|(_, owners)| owners.len() > 1)?;
-                Some(format!("stream {stream} has {} owners: {owners:?}", owners.len()))
+                let stream = (0..self.streams()).find(|stream| self.owners(*stream).nth(1).is_some())?;
+                Some(format!("stream {stream} has several owners: {:?}", self.owners(stream).collect::<Vec<_>>()))
             }
         })
     }
@@ -417,7 +427,7 @@ impl<'a> World<'a> {
     /// Describes an error in `stream` after its last shot: in its owner, or in the owner's state of
     /// it.
     fn misjudged(&self, stream: u32) -> Option<String> {
-        let owner = match (&self.fault_source, &self.owners(stream)[..]) {
+        let owner = match (&self.fault_source, &self.owners(stream).collect::<Vec<_>>()[..]) {
             // The neighbour commits nothing, so its copy of a page is what the silo wrote.
             (FaultSource::Neighbour(_), _) => 0,
             (FaultSource::SiloEvents(_), [owner]) => *owner,
