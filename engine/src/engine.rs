@@ -55,6 +55,7 @@ use crate::clock::{Clock, CounterError};
 use crate::code::shots::ShotSet;
 use crate::code::{Measurements, Model};
 use crate::decode::ReadyError;
+use crate::decode::changes::KnownModel;
 use crate::device::cuda::OpenError;
 use crate::feed::bridge::BridgeEnd;
 use crate::graph::Event;
@@ -239,120 +240,71 @@ pub struct Outcome {
 
 /// Why an engine does not start.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum StartError {
-    /// The host could not be read.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// This machine cannot run the plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The device could not be opened.
     #[error(transparent)]
     Device(#[from] OpenError),
-    /// The model cannot be decoded.
     #[error(transparent)]
     Model(#[from] ReadyError),
-    /// The shadow cannot begin.
     #[error(transparent)]
     Shadow(#[from] ShadowRefused),
-    /// The model is wider than a slot.
     #[error("the model has {found} {what}, and at most {limit} fit; split the experiment")]
-    Width {
-        /// What is too wide.
-        what: &'static str,
-        /// Number in the model.
-        found: u32,
-        /// Most that fit in a slot.
-        limit: u32,
-    },
-    /// The profile requires the cycle counter as its clock, and the counter is unusable.
+    Width { what: &'static str, found: u32, limit: u32 },
     #[error("environment Strict: {0}")]
     Counter(#[from] CounterError),
-    /// The profile requires a machine set up for hot threads, and rows of the check failed.
     #[error(
         "environment Strict: the host check failed: {failed}; fix these rows, or set environment: Advise in the profile"
     )]
-    Environment {
-        /// The failed rows, each with its finding and its fix.
-        failed: String,
-    },
-    /// Predictions cannot be sorted into input order.
+    Environment { failed: String },
     #[error(
         "predictions cannot be put into input order: at rate max, {silos} silos with unequal weights drift more than \
          {window} shots apart in the input; set a rate, a count of at most {window}, or one silo"
     )]
     Apart {
-        /// Number of silos.
         silos: u32,
         /// Largest distance in the input that the sink can reorder, shots.
         window: usize,
     },
-    /// Only shots of a live source can be decoded by other hosts.
     #[error(
         "other hosts decode shots of live sources only; give a live input such as udp:127.0.0.1:5170, or leave the hosts out"
     )]
     BridgeInput,
-    /// The bridge to other hosts was made for another number of streams.
     #[error("the bridge to other hosts has {found} streams, and the profile has {expected}; make it with as many")]
-    BridgeStreams {
-        /// Streams of the bridge.
-        found: u32,
-        /// Streams of the profile.
-        expected: u32,
-    },
-    /// The live source cannot be opened.
+    BridgeStreams { found: u32, expected: u32 },
     #[error(transparent)]
     Source(#[from] crate::feed::address::OpenError),
-    /// A role could not be built or warmed up.
     #[error(transparent)]
     Role(#[from] RoleError),
-    /// The graph for the decode workers does not compile.
     #[error("graph: {0}")]
     Graph(#[from] crate::graph::CompileError),
-    /// There is no memory for a board, not even a private one.
     #[error(transparent)]
     Board(#[from] crate::board::BoardError),
-    /// The system refused to start a thread.
     #[error(
         "thread {name} could not be started ({source}); the run needs {threads} threads: raise the process limit \
          (ulimit -u) or plan fewer"
     )]
-    Thread {
-        /// Name of the thread.
-        name: String,
-        /// Number of threads in the plan.
-        threads: usize,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// A resource limit of the process is too low for a run.
+    Thread { name: String, threads: usize, source: std::io::Error },
     #[error(
         "the limit on {what} is {found} bytes, and a run needs at least {expected}; raise it (ulimit {option}, in \
          units of 1024 bytes)"
     )]
     Limit {
-        /// The limited resource.
         what: &'static str,
         /// The limit, bytes.
         found: u64,
         /// Need of a run, bytes.
         expected: u64,
-        /// The option of `ulimit` that sets it.
         option: &'static str,
     },
-    /// Some threads did not build their roles in time.
     #[error(
         "{missing} of {threads} threads are not ready after {limit_s} s; look for a stopped process or an overloaded \
          machine"
     )]
-    Slow {
-        /// Number of threads not ready.
-        missing: usize,
-        /// Number of threads in the plan.
-        threads: usize,
-        /// The limit, seconds.
-        limit_s: u64,
-    },
+    Slow { missing: usize, threads: usize, limit_s: u64 },
 }
 
 /// Longest note, characters.
@@ -462,6 +414,12 @@ impl Engine {
     #[must_use]
     pub fn profile(&self) -> Arc<Profile> {
         self.executor.steering.lock().profile()
+    }
+
+    /// A model by which shots are decoded instead of the model of the start, if there is one.
+    #[must_use]
+    pub fn other_model(&self) -> Option<KnownModel> {
+        self.executor.steering.lock().decoders().1.other_than_first()
     }
 
     /// Name and profile that are in force without a limited switch: those that return, if one is under way.

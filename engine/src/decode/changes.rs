@@ -40,54 +40,31 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 /// Why another decoder or model is refused; what was before stays in force.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum ChangeRefused {
-    /// Shots are decoded by windows.
     #[error(
         "this run decodes its shots by windows, which keep their decoder and model to the end; start it again with \
          the others"
     )]
     Windows,
-    /// There is no such stream.
     #[error("there is no stream {stream}; name one from 0 to {last}")]
-    Stream {
-        /// The stream named.
-        stream: u32,
-        /// The last stream.
-        last: u32,
-    },
-    /// The decoder cannot decode the model.
+    Stream { stream: u32, last: u32 },
     #[error(transparent)]
     Ready(#[from] ReadyError),
-    /// The model has other widths than the shots.
     #[error(
         "{name} has {found_detectors} detector(s) and {found_observables} observable(s), but the shots of this run \
          have {detectors} and {observables}; name a model of the same experiment"
     )]
-    Width {
-        /// The model's name.
-        name: String,
-        /// Its detectors.
-        found_detectors: u32,
-        /// Its observables.
-        found_observables: u32,
-        /// Detectors of the shots.
-        detectors: u32,
-        /// Observables of an answer.
-        observables: u32,
-    },
-    /// Shots are predecoded by the model of the start.
+    Width { name: String, found_detectors: u32, found_observables: u32, detectors: u32, observables: u32 },
     #[error(
         "this run predecodes its shots by the model of its start; start it again with predecoder: None, or with the \
          other model"
     )]
     Predecoder,
-    /// The run has had too many models.
     #[error("this run has had {MODELS_MAX} models, and its answers can name no more; start it again")]
     Models,
-    /// There is no earlier model.
     #[error("no change of the model to take back: this run decodes by the model of its start")]
     NoneBefore,
-    /// Another change came first.
     #[error("another change of decoders or models was made at the same time; try again")]
     Busy,
 }
@@ -316,6 +293,13 @@ impl DecoderChanges {
         let known = |of: &NumberedModel| state.known[usize::from(of.number)].clone();
         let streams = state.models.streams.iter().map(|(stream, of)| (*stream, known(of)));
         (known(&state.models.main), streams.collect())
+    }
+
+    /// A model in force that is not the model of the start, if there is one.
+    #[must_use]
+    pub fn other_than_first(&self) -> Option<KnownModel> {
+        let state = self.lock();
+        state.models.all().find(|of| of.number != 0).map(|of| state.known[usize::from(of.number)].clone())
     }
 
     /// Prepares the decoders of `profile` for the running engine, whose streams and windows it has, and

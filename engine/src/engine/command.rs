@@ -184,62 +184,36 @@ impl fmt::Display for Command {
 
 /// Why a command was refused.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Refused {
-    /// The engine belongs to another user.
     #[error("this engine belongs to user {owner}, not user {found}; watch it with pinwheel attach")]
-    User {
-        /// The requesting user.
-        found: u32,
-        /// The owner of the engine.
-        owner: u32,
-    },
-    /// This actor may not request it.
+    User { found: u32, owner: u32 },
     #[error("only an operator may request {command}, not {actor}; use pinwheel ctl or the console")]
-    Actor {
-        /// The command.
-        command: String,
-        /// The requesting actor.
-        actor: &'static str,
-    },
-    /// Refused by profile, rate, feed or alarms.
+    Actor { command: String, actor: &'static str },
     #[error(transparent)]
     Steering(#[from] ApplyError),
-    /// The profile cannot be used.
     #[error(transparent)]
     Profile(#[from] ProfileError),
     /// The profile cannot be written as text.
     #[error("{0}")]
     Unwritable(String),
-    /// The note cannot be recorded.
     #[error(transparent)]
     Note(#[from] NoteError),
     /// The error model cannot be read.
     #[error("{0}")]
     Model(String),
-    /// There is no decoder of this name.
     #[error("there is no decoder {found:?}; name matching, correlated, union-find, lookup or plugin:PATH")]
-    NoDecoder {
-        /// The name given.
-        found: String,
-    },
-    /// The shadow was refused.
+    NoDecoder { found: String },
     #[error(transparent)]
     Shadow(#[from] ShadowRefused),
-    /// The silo command was refused.
     #[error(transparent)]
     Silo(#[from] SiloRefused),
-    /// The move was refused.
     #[error(transparent)]
     Move(#[from] MoveRefused),
-    /// The drill was refused.
     #[error(transparent)]
     Drill(#[from] DrillRefused),
-    /// The engine is ending and takes no other input.
     #[error("the engine is ending (phase {found}) and takes no other input; wait for its end")]
-    Ending {
-        /// Phase of the engine.
-        found: &'static str,
-    },
+    Ending { found: &'static str },
 }
 
 /// Executes commands. Each cold thread that executes commands has a clone.
@@ -308,8 +282,8 @@ impl Executor {
             Command::Rate { hz } => {
                 let rate = hz.map_or(Rate::Max, Rate::Hz);
                 let before = steering.set_rate(rate)?;
-                let done = Done::Rate { hz, from: format!("{before:?}") };
-                (Accepted::Done(done), format!("rate {before:?} to {rate:?}"))
+                let done = Done::Rate { hz, from: before.to_string() };
+                (Accepted::Done(done), format!("rate {before} to {rate}"))
             }
             Command::Decoder { .. } | Command::Model { .. } => {
                 change_decoding(&mut steering, command, prepared.expect("prepared above"))?
@@ -415,7 +389,7 @@ impl Executor {
             }
             None => {
                 let profiles = self.steering.lock().profiles();
-                let (profile, origin) = Profile::load(name, profiles.as_deref())?;
+                let (profile, origin) = Profile::load_unwaited(name, profiles.as_deref())?;
                 Ok((profile, origin.name()))
             }
         }

@@ -205,7 +205,7 @@ fn run(mut watchdog: Watchdog, mut actions: AlarmActions, messages: &Receiver<Wa
 fn unreadable(rules: &[AlarmRule], profiles: Option<&Path>) -> Vec<String> {
     let said = |rule: &AlarmRule| match &rule.action {
         AlarmAction::SwitchProfile(name) => {
-            let error = Profile::load(name, profiles).err()?;
+            let error = Profile::load_unwaited(name, profiles).err()?;
             Some(format!("alarm {} would switch to profile {name}, which is unusable: {error}", rule.id))
         }
         AlarmAction::SwitchModel(file) => {

@@ -83,6 +83,20 @@ fn a_run_whose_results_are_of_one_input_takes_no_other() {
 }
 
 #[test]
+fn after_another_model_the_next_input_has_to_name_its_model() {
+    let _one = engine();
+    let world = World::new();
+    let _headless = Headless::start_with(&world, "--rate 2000 --duration 10m --headless --dem surface_d3");
+    let text = fs::read_to_string(golden(DEM)).unwrap();
+    world.put("today.dem", text.replacen("error(0.0", "error(0.1", 1));
+    acknowledged(&world, "ctl model today.dem --stream 0");
+    let said = world.run("ctl input sampler").exits(2).err;
+    assert!(said.contains("today.dem instead of the model of the start") && said.contains("--dem"), "{said}");
+    world.run("ctl input sampler --dem today.dem").exits(0);
+    drained(&world, "ctl drain");
+}
+
+#[test]
 fn a_profile_for_a_limited_time_ends_with_its_run_and_another_decoder_stays() {
     let _one = engine();
     let world = World::new();

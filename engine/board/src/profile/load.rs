@@ -92,7 +92,15 @@ impl Profile {
     /// When nothing has that name, when the file cannot be read, when its text is not a profile in range, and when it
     /// names a program although other users may change the file.
     pub fn load(name_or_path: &str, dir: Option<&Path>) -> Result<(Self, Origin), ProfileError> {
-        usable(name_or_path, dir).map(|(profile, found)| (profile, found.origin))
+        usable(name_or_path, dir, files::open_named).map(|(profile, found)| (profile, found.origin))
+    }
+
+    /// As [`Profile::load`], in a running engine, which waits for no writer of a FIFO: a FIFO is refused.
+    ///
+    /// # Errors
+    /// As [`Profile::load`].
+    pub fn load_unwaited(name_or_path: &str, dir: Option<&Path>) -> Result<(Self, Origin), ProfileError> {
+        usable(name_or_path, dir, files::open_unnamed).map(|(profile, found)| (profile, found.origin))
     }
 
     /// Its text in the format of a file, from which it can be loaded again.
@@ -162,7 +170,7 @@ pub fn check_name(name: &str, file: &str) -> Result<(), ProfileError> {
 /// # Errors
 /// When nothing has that name and when the file cannot be read as text.
 pub fn text(name_or_path: &str, dir: Option<&Path>) -> Result<(String, Origin), ProfileError> {
-    find(name_or_path, dir).map(|found| (found.text, found.origin))
+    find(name_or_path, dir, files::open_named).map(|found| (found.text, found.origin))
 }
 
 /// The text of a profile that [`Profile::load`] would accept, for an engine that parses it itself.
@@ -170,11 +178,14 @@ pub fn text(name_or_path: &str, dir: Option<&Path>) -> Result<(String, Origin), 
 /// # Errors
 /// As [`Profile::load`].
 pub fn usable_text(name_or_path: &str, dir: Option<&Path>) -> Result<(String, Origin), ProfileError> {
-    usable(name_or_path, dir).map(|(_, found)| (found.text, found.origin))
+    usable(name_or_path, dir, files::open_named).map(|(_, found)| (found.text, found.origin))
 }
 
-fn usable(name_or_path: &str, dir: Option<&Path>) -> Result<(Profile, ProfileSource), ProfileError> {
-    let found = find(name_or_path, dir)?;
+/// Opens the file that a profile's path names.
+type OpenPath = fn(&Path) -> std::io::Result<File>;
+
+fn usable(name_or_path: &str, dir: Option<&Path>, open: OpenPath) -> Result<(Profile, ProfileSource), ProfileError> {
+    let found = find(name_or_path, dir, open)?;
     check_name(&found.origin.name(), &found.origin.to_string())?;
     let profile = Profile::parse(&found.text, &found.origin.to_string())?;
     if let (OnAlarm::Exec(_), Origin::File(path), Some(file)) = (&profile.on_alarm, &found.origin, &found.file)
@@ -192,14 +203,14 @@ struct ProfileSource {
     file: Option<Metadata>,
 }
 
-fn find(name_or_path: &str, dir: Option<&Path>) -> Result<ProfileSource, ProfileError> {
-    let of_file = |path: PathBuf, open: fn(&Path) -> std::io::Result<File>| {
+fn find(name_or_path: &str, dir: Option<&Path>, open: OpenPath) -> Result<ProfileSource, ProfileError> {
+    let of_file = |path: PathBuf, open: OpenPath| {
         let (text, file) = read(&path, open)?;
         Ok(ProfileSource { text, origin: Origin::File(path), file: Some(file) })
     };
     let is_path = name_or_path.contains(['/', '\\']) || name_or_path.ends_with(".ron");
     if is_path {
-        return of_file(PathBuf::from(name_or_path), files::open_named);
+        return of_file(PathBuf::from(name_or_path), open);
     }
     if let Some(path) = dir.map(|dir| dir.join(format!("{name_or_path}.ron"))).filter(|path| path.exists()) {
         return of_file(path, files::open_unnamed);
@@ -261,7 +272,7 @@ fn names_in(dir: &Path) -> Vec<String> {
     names
 }
 
-fn read(path: &Path, open: fn(&Path) -> std::io::Result<File>) -> Result<(String, Metadata), ProfileError> {
+fn read(path: &Path, open: OpenPath) -> Result<(String, Metadata), ProfileError> {
     let unreadable = |found: String, expected: &str, remedy: &str| {
         ProfileError::Unreadable(Finding {
             file: path.display().to_string(),

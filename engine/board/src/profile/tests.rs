@@ -738,4 +738,7 @@ fn a_fifo_among_the_profiles_is_listed_as_invalid_and_not_waited_for() {
     let entries = super::list(Some(dir.path()));
     let found = entries.iter().find(|entry| entry.name == "x").unwrap();
     assert!(!found.valid && found.summary.contains("found a FIFO"), "{}", found.summary);
+    let named = dir.path().join("x.ron");
+    let refused = Profile::load_unwaited(named.to_str().unwrap(), None).unwrap_err().to_string();
+    assert!(refused.contains("found a FIFO"), "{refused}");
 }

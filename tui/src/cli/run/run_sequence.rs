@@ -260,6 +260,14 @@ impl RunSequence {
             return Err("an input change is already in progress; wait for it to finish".to_owned());
         }
         allows_next_run(&run.request)?;
+        if spec.dem.is_none()
+            && let Some(model) = run.engine().other_model()
+        {
+            return Err(format!(
+                "shots are decoded by {} instead of the model of the start; name the model of the next input with --dem",
+                model.name
+            ));
+        }
         // A profile that was taken for a limited time ends with its run: it must not become permanent.
         let (name, profile) = run.engine().lasting_profile();
         let is_limited = run.engine().snapshot().control.revert.is_some();
