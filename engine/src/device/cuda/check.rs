@@ -84,7 +84,7 @@ impl Scale {
         rounds: 1_000,
         busy: Nanos(200_000_000),
         hand_overs: 20_000,
-        limit: Nanos(5_000_000_000),
+        limit: Nanos(2_000_000_000),
         total: Nanos(60_000_000_000),
     };
 }
