@@ -427,3 +427,12 @@ fn request(from: u8, hint: Hint) -> Request {
     let (from, epoch, authority) = (Silo::new(from), Epoch::default(), Authority::Port);
     Request { from, epoch, hint, ttl_us: 0, refusals: 0, authority }
 }
+
+#[test]
+fn durations_are_kept_while_there_is_room_and_allocate_nothing() {
+    let base = Timebase { rate: TickRate::NANOS, start: Ticks(0) };
+    let mut times = Vec::with_capacity(4);
+    let room = times.capacity();
+    (0..room as u64 + 3).for_each(|ns| super::push(&mut times, base, Ticks(ns)));
+    assert_eq!((times.len(), times.capacity(), times[1]), (room, room, 1));
+}

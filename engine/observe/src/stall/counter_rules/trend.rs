@@ -74,10 +74,11 @@ impl Trend {
             let (dt, dv) = (sample_at - at, sample_value - value);
             (both, times, values) = (both + dt * dv, times + dt * dt, values + dv * dv);
         }
+        // Of values of one moment this is no number, and nothing below holds.
         let each_s = both / times;
         let is_line = both * both >= FIT_MIN * times * values;
         let line = Line { now: value + each_s * (last - at), each_s };
-        (times > 0.0 && is_line && (each_s * (last - first)).abs() >= least).then_some(line)
+        (is_line && (each_s * (last - first)).abs() >= least).then_some(line)
     }
 }
 

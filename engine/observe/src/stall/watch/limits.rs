@@ -586,7 +586,7 @@ fn everything_stood_still_if_the_watchdog_was_late_by_a_limit_with_all_threads()
         let mut world = world(Vec::new());
         world.run(300 * MS, [true, true]);
         board::set(&world.board.header().phase, phase as u64);
-        world.nanos.fetch_add(late_ns, std::sync::atomic::Ordering::Relaxed);
+        board::add(&world.nanos, late_ns);
         (0..2).for_each(|_| world.run(MS, beats));
         world.alarm(RuleId::Frozen, Site::Engine(0)).is_some()
     };

@@ -158,6 +158,9 @@ fn a_line_has_ten_values_close_to_it_and_changes_by_its_least_or_more() {
     let falling = of(SAMPLES + 5, &|at| -2.0 * at).line(18.0).unwrap();
     assert!((falling.now + 28.0).abs() < 1e-9 && (falling.each_s + 2.0).abs() < 1e-9, "{falling:?}");
     assert_eq!(of(SAMPLES, &|at| if at < 5.0 { 0.0 } else { 9.0 }).line(1.0), None, "a step");
+    let mut moment = Trend::default();
+    (0..SAMPLES).for_each(|at| moment.add(7.0, at as f64));
+    assert_eq!(moment.line(0.0), None, "of one moment");
     // Of the variance of a zigzag the line explains 0.902 and 0.8996.
     let zigzag =
         |height: f64| of(SAMPLES, &|at| at + if (at as u64).is_multiple_of(2) { height } else { -height }).line(1.0);
