@@ -384,7 +384,7 @@ impl Steering {
         match rate {
             Rate::Hz(hz) if hz > 0.0 && hz <= RATE_HZ_MAX => {}
             Rate::Max => {}
-            other => return Err(ApplyError::Rate { found: format!("{other:?}") }),
+            other => return Err(ApplyError::Rate { found: other.to_string() }),
         }
         let before = self.profile.input.rate;
         let mut now = (*self.profile).clone();

@@ -187,7 +187,9 @@ pub fn score(typed: &str, label: &str) -> Option<(i64, Vec<usize>)> {
     }
     places.sort_unstable();
     places.dedup();
-    return Some((total - label.len() as i64 / 16, places));
+    // Without input all labels match alike, and the list keeps the table's order.
+    let long = if places.is_empty() { 0 } else { label.len() as i64 / 16 };
+    return Some((total - long, places));
 
     /// The best match over all positions of the first letter.
     fn best(word: &[char], label: &[char]) -> Option<(i64, Vec<usize>)> {
@@ -230,6 +232,12 @@ mod tests {
         assert!(score("zf", "freeze").is_none());
         assert!(score("prof prod", "profile prod: for the machine").is_some());
         assert_eq!(score("", "anything").unwrap().1, Vec::<usize>::new());
+    }
+
+    #[test]
+    fn without_input_a_short_label_is_no_better_than_a_long_one() {
+        assert_eq!(score("", "drill sleep"), score("", "overview: is every shot answered, and how fast?"));
+        assert!(score("o", "overview").unwrap().0 > score("o", "overview: is every shot answered?").unwrap().0);
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl Lookups {
             }
         };
         #[expect(clippy::disallowed_methods, reason = "a cold thread; it takes_over the console thread's cores")]
-        Builder::new().name("lookup".to_owned()).spawn(look)?;
+        Builder::new().name("pinwheel-lookup".to_owned()).spawn(look)?;
         Ok(Lookups { asked, brought })
     }
 

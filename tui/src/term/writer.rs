@@ -79,7 +79,7 @@ impl Writer {
         let (woken, wake) = io::pipe()?;
         let mut done = Done { sent, wake };
         #[expect(clippy::disallowed_methods, reason = "a cold thread; it takes_over the console thread's cores")]
-        Builder::new().name("terminal".to_owned()).spawn(move || write(output, clock, &todo, &mut done))?;
+        Builder::new().name("pinwheel-screen".to_owned()).spawn(move || write(output, clock, &todo, &mut done))?;
         Ok(Writer { jobs, written, woken, state: State::Idle })
     }
 

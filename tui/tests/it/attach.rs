@@ -184,7 +184,7 @@ fn an_engine_that_is_killed_while_attached_is_shown_as_gone_and_leads_to_the_pos
     let _one = engine();
     let world = World::new();
     let mut engine = Headless::start(&world);
-    let mut terminal = Terminal::start(&world, "attach", (100, 30), &[]);
+    let mut terminal = Terminal::start(&world, "attach --control", (100, 30), &[]);
     terminal.see_live();
     rustix::process::kill_process(rustix::process::Pid::from_child(&engine.0), Signal::STOP).unwrap();
     terminal.see_words(&["SILENT"]);
@@ -193,6 +193,11 @@ fn an_engine_that_is_killed_while_attached_is_shown_as_gone_and_leads_to_the_pos
     engine.0.kill().unwrap();
     engine.0.wait().unwrap();
     terminal.see_words(&["GONE", "the engine is gone", &format!("pinwheel postmortem {}", engine.0.id())]);
+    // A command that nobody takes any more is refused in words, not by the system's error.
+    terminal.press("n");
+    terminal.see_words(&["a note, kept with the run"]);
+    terminal.press("too late\r");
+    terminal.see_words(&["the engine closed its control socket"]);
     terminal.press("q");
     assert_eq!(terminal.end(), 1, "{}", terminal.text());
     terminal.is_restored();
@@ -257,8 +262,7 @@ fn every_verb_of_ctl_acts_and_prints_what_was_acknowledged() {
     assert_eq!(engine.0.wait().unwrap().code(), Some(0));
     assert!(!run.join("control.sock").exists());
     let events = fs::read_to_string(run.join("events.jsonl")).unwrap();
-    for part in ["to lab for 1 s", ": lunch", "lab to shared", "feed held by", "rate Hz(2000.0) to Hz(700.0)", ": done"]
-    {
+    for part in ["to lab for 1 s", ": lunch", "lab to shared", "feed held by", "rate 2000/s to 700/s", ": done"] {
         assert!(events.contains(part), "{part}: {events}");
     }
     assert!(world.run("ctl status").exits(2).err.contains("found none"));

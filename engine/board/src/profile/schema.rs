@@ -643,6 +643,16 @@ pub enum Rate {
     Hz(f64),
 }
 
+impl std::fmt::Display for Rate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Rate::Auto => f.write_str("auto"),
+            Rate::Max => f.write_str("max"),
+            Rate::Hz(hz) => write!(f, "{hz}/s"),
+        }
+    }
+}
+
 /// Injected faults, drawn from one seed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

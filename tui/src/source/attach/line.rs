@@ -11,6 +11,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel}
 
 /// Most queued requests.
 const BEHIND_MAX: usize = 8;
+/// Why no command is taken any more.
+const CLOSED: &str = "the engine closed its control socket; attach again";
 
 /// A connection with a thread that waits for replies.
 pub struct Line {
@@ -28,6 +30,7 @@ impl Line {
             for (command, why) in queue {
                 let (outcome, is_over) = match wire.ask(command, &why) {
                     Ok(outcome) => (outcome, false),
+                    Err(error) if error.is_end() => (Outcome::Refused(CLOSED.to_owned()), true),
                     Err(error) => (Outcome::Refused(format!("control socket: {error}")), true),
                 };
                 if replies.send(outcome).is_err() || is_over {
@@ -44,7 +47,7 @@ impl Line {
     pub fn ask(&self, command: Command, why: &str) -> Result<(), String> {
         self.requests.try_send((command, why.to_owned())).map_err(|error| match error {
             TrySendError::Full(_) => format!("{BEHIND_MAX} requests wait already; try again later"),
-            TrySendError::Disconnected(_) => "the engine closed its control socket; attach again".to_owned(),
+            TrySendError::Disconnected(_) => CLOSED.to_owned(),
         })
     }
 

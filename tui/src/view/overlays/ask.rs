@@ -200,7 +200,7 @@ pub fn rate(model: &Model, text: &str, pen: &mut Pen<'_>) {
     let now = model.live.picture.as_ref().and_then(|picture| picture.snapshot.engine.rate_hz);
     let now = now.map_or_else(|| "unlimited".to_owned(), |hz| format!("{hz:.0}/s"));
     let keys = format!("enter: take it    esc: stay at {now}");
-    writing("shots per second of all streams together, or max; then why, if you like", text, &keys, pen);
+    writing("shots per second of all streams, or max; then why, if you like", text, &keys, pen);
 }
 
 fn writing(title: &str, text: &str, keys: &str, pen: &mut Pen<'_>) {

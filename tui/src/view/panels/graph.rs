@@ -128,7 +128,7 @@ fn fill(graph: &GraphView, derived: &SiloDerived, pen: &mut Pen<'_>) {
     pen.put(1, 8, "commits", Tone::Dim);
     let x = pen.put(VALUE, 8, &format!("{} in order, of these", count(graph.committed)), Tone::Plain) + 1;
     let tone = if graph.tombstones == 0 { Tone::Plain } else { Tone::Warn };
-    let x = pen.put(x, 8, &format!("{} tombstones", count(graph.tombstones)), tone);
+    let x = pen.put(x, 8, &format!("{} with an error", count(graph.tombstones)), tone);
     let tone = if graph.refused == 0 { Tone::Plain } else { Tone::Bad };
     pen.put(x, 8, &format!("; {} shots refused", count(graph.refused)), tone);
 }

@@ -17,7 +17,7 @@ pub fn draw(model: &Model, tour: Tour, pen: &mut Pen<'_>) {
     let (next, end) = (Action::Tour, Action::EndTour);
     let (next, end) = (model.keymap.first_key(Scope::Help, next), model.keymap.first_key(Scope::Help, end));
     let (number, steps, what) = (tour.number(), TourStep::ALL.len(), tour.step.heading());
-    pen.rule(0, &format!("tour, {number} of {steps}: {what} ({help} {next} next, {help} {end} end)"));
+    pen.rule(0, &format!("tour, {number} of {steps}: {what} ({help} then {next}: next, {help} then {end}: end)"));
     let room = usize::from(pen.width().saturating_sub(2));
     let text = text(model, tour.step);
     for (y, row) in (1..ROWS).zip(wrap::rows(&text, room, room)) {
