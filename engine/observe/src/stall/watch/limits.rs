@@ -334,6 +334,7 @@ fn a_silence_is_judged_again_after_25_ms_and_escalates_after_five_limits() {
     let mut world = world(Vec::new());
     world.run(300 * MS, [true, true]);
     let since = now(&world).0 - 11 * MS;
+    world.dog.threads[0].bases = [base(world.dog.at_ns(Ticks(since)) / MS - 5, 0, 0, 0)].into();
     let mut at = |silent_ns: u64| {
         let world = &mut world;
         board::set(&world.board.thread(0).heartbeat, since);
@@ -347,6 +348,8 @@ fn a_silence_is_judged_again_after_25_ms_and_escalates_after_five_limits() {
     assert!(at(10 * MS + AGAIN_NS + 1).0);
     assert_eq!(at(ESCALATION_LIMITS * 10 * MS).1, Severity::Note);
     assert_eq!(at(ESCALATION_LIMITS * 10 * MS + 1).1, Severity::Warn);
+    let evidence = world.alarm(RuleId::Heartbeat, THREAD).unwrap().evidence;
+    assert!(evidence[0].starts_with("stood still 35.0 ms; looked at for 40.0 ms"), "{evidence:?}");
 }
 
 #[test]
@@ -729,4 +732,25 @@ fn two_ticks_at_one_moment_are_no_counter_that_goes_back() {
     assert!(!world.dog.threads[0].bases.is_empty());
     world.dog.note_own_lateness(Ticks(at.0 - 1));
     assert!(world.dog.threads[0].bases.is_empty());
+}
+
+#[test]
+fn who_has_a_threads_core_is_looked_up_from_the_limit_on_until_the_alarm_says_it() {
+    let mut world = opened();
+    world.dog.config.rules = vec![AlarmRule { limit: 20.0, ..RuleId::Scheduler.bundled() }];
+    board::set(&world.board.thread(0).competitor_pid, 81);
+    world.board.thread(0).competitor_command.write("cargo");
+    let waits = |world: &mut World, waited_ns: u64| {
+        let bases = (0..6).map(|at| base(1_000 + 100 * at, if at == 5 { waited_ns } else { 0 }, 0, 0));
+        world.dog.threads[0].bases = bases.collect();
+        let [found] = <[Condition; 1]>::try_from(world.dog.by_account(0, 1_500 * MS)).unwrap();
+        (found.rule, found.verdict.who, found.verdict.sentence.ends_with(" because of cargo (81)"))
+    };
+    assert_eq!(waits(&mut world, 100 * MS - 1), (RuleId::Scheduler, String::new(), false));
+    assert_eq!(waits(&mut world, 100 * MS), (RuleId::Scheduler, "cargo (81)".to_owned(), true));
+    let place = raised(&mut world, RuleId::Scheduler);
+    assert_eq!(waits(&mut world, 100 * MS), (RuleId::Scheduler, String::new(), false));
+    let (board, end) = (std::sync::Arc::clone(&world.board), now(&world));
+    world.dog.alarms.end(place, end, &board);
+    assert_eq!(waits(&mut world, 100 * MS), (RuleId::Scheduler, "cargo (81)".to_owned(), true));
 }
