@@ -236,6 +236,8 @@ impl Server {
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
+            // A client that has sent all its requests may say so, and still reads.
+            .half_close(true)
             .header_read_timeout(HANDSHAKE_TIME)
             .serve_connection(TokioIo::new(stream), service)
             .with_upgrades();

@@ -6,7 +6,7 @@ use crate::world::{DEADLINE, World, engine, until, word};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use tungstenite::client::IntoClientRequest;
@@ -391,6 +391,24 @@ fn idle_connections_hold_up_no_browser() {
     assert!((1..=30).contains(&lines), "{refused}");
     served.view((80, 24)).see_words(&["LIVE"]);
     drop(idle);
+}
+
+#[test]
+fn a_client_that_closes_its_own_side_gets_its_answer() {
+    let _one = engine();
+    let world = World::new();
+    let _engine = Headless::start(&world);
+    let served = Served::start(&world, "0");
+    // Its end often arrives before the answer is sent.
+    for _ in 0..40 {
+        let mut stream = served.connect();
+        stream.set_read_timeout(Some(DEADLINE)).unwrap();
+        stream.write_all(format!("GET /xterm.mjs HTTP/1.1\r\nHost: {}\r\n\r\n", served.address).as_bytes()).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        assert!(answer.starts_with(b"HTTP/1.1 200 OK") && answer.len() > 100_000, "{}", answer.len());
+    }
 }
 
 #[test]
