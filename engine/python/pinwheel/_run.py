@@ -44,7 +44,7 @@ class Run:
     @property
     def events(self) -> list[dict[str, Any]]:
         """The events in their order: utc, ticks, thread, event, text, numbers."""
-        return [json.loads(line) for line in self._core.events().splitlines() if line.endswith("}")]
+        return [json.loads(line) for line in _lines(self._core.events())]
 
     def board(self, at_s: float | None = None) -> dict[str, Any]:
         """The board at a moment, as `pinwheel replay --at --json` prints it.
@@ -77,12 +77,17 @@ class Run:
         the run had no shadow.
         """
         shots, detectors, answers = self._core.disagreements()
-        rows = [json.loads(line) for line in answers.splitlines() if line.endswith("}")]
+        rows = [json.loads(line) for line in _lines(answers)]
         width = -(-detectors // 8)
         # The last shot of a run that was killed may have no answers yet, or be cut off.
         rows = rows[: len(shots) // width if width else 0]
         packed = np.ndarray((len(rows), width), np.uint8, shots)
         return np.unpackbits(packed, axis=1, count=detectors, bitorder="little"), rows
+
+
+def _lines(text: str) -> list[str]:
+    """The whole lines of JSON. `splitlines` would end a line within a text that has another separator."""
+    return [line for line in text.split("\n") if line.endswith("}")]
 
 
 def open_run(path: str | os.PathLike[str]) -> Run:

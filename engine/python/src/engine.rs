@@ -198,22 +198,33 @@ impl Engine {
         self.connected(py)?;
         let (end, count) = (deadline(timeout_s), count.unwrap_or(usize::MAX));
         let is_over = || end.is_some_and(|end| traffic::now() >= end);
-        let mut kept = 0;
+        let (mut kept, mut taken, mut is_short) = (0, Vec::new(), false);
+        // They are taken where they are counted: another thread may wait for answers, too.
         while !self.slice(py, |traffic| {
             let step = Step::moved(traffic.receive()?);
             kept = traffic.kept();
-            Ok(if !traffic.is_open() || kept >= count || is_over() { Step::Done } else { step })
+            is_short = kept < count && traffic.is_open();
+            if is_short && !is_over() {
+                return Ok(step);
+            }
+            taken = traffic.take(count);
+            Ok(Step::Done)
         })? {
             py.check_signals()?;
             match self.check_alive(py) {
                 Err(error) if kept == 0 => return Err(error),
-                Err(_) => break,
+                Err(_) => {
+                    taken = locked(&self.traffic).as_mut().map_or_else(Vec::new, |traffic| traffic.take(count));
+                    break;
+                }
                 Ok(()) => {}
             }
         }
-        let mut traffic = locked(&self.traffic);
-        let traffic = traffic.as_mut().ok_or_else(|| self.ended())?;
-        Ok(Received::new(traffic.take(count), traffic.welcome.observables))
+        if is_short {
+            self.give_up_lost(py);
+        }
+        let observables = locked(&self.traffic).as_ref().map(|traffic| traffic.welcome.observables);
+        Ok(Received::new(taken, observables.ok_or_else(|| self.ended())?))
     }
 
     /// The board now, as `pinwheel attach --json` prints it.
@@ -518,9 +529,18 @@ impl Engine {
                 continue;
             }
             self.check_alive(py)?;
+            self.give_up_lost(py);
             if end.is_some_and(|end| traffic::now() >= end) {
                 return Err(self.timed_out(py, batch, open, timeout_s));
             }
+        }
+    }
+
+    /// Gives up the wait for submitted shots that a socket may have lost, unless the feed is held.
+    fn give_up_lost(&self, py: Python<'_>) {
+        let is_held = py.detach(|| self.look()).1.is_some_and(|snapshot| snapshot.control.held.is_some());
+        if let Some(traffic) = locked(&self.traffic).as_mut().filter(|_| !is_held) {
+            traffic.give_up_lost();
         }
     }
 

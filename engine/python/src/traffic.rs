@@ -2,7 +2,8 @@
 //! for it.
 //!
 //! Owns the connection and the numbers of the shots. Several Python threads share it behind a lock that nobody holds
-//! longer than [`SLICE`]. Bounds: [`IN_FLIGHT_MAX`] shots without an answer, [`KEPT_MAX`] answers that nobody took.
+//! longer than [`SLICE`]. Bounds: [`IN_FLIGHT_MAX`] shots without an answer, [`OVERDUE_MAX`] more that a socket may have
+//! lost, [`KEPT_MAX`] answers that nobody took.
 //!
 //! ```text
 //!  submit ─▶ next number of the stream ─▶ client ─▶ engine
@@ -28,6 +29,10 @@ pub(crate) const SLICE: Duration = Duration::from_millis(50);
 const IN_FLIGHT_MAX: usize = 1024;
 /// The same through a socket, which loses what its buffer does not hold: as many as `pinwheel send`.
 const IN_FLIGHT_SOCKET_MAX: usize = 64;
+/// Time without an answer after which a socket may have lost the shots that have none.
+const LOST_AFTER: Duration = Duration::from_secs(1);
+/// Most of these shots whose answers are still taken if they come.
+const OVERDUE_MAX: usize = 1024;
 /// Most answers of submitted shots that are kept until they are taken.
 pub(crate) const KEPT_MAX: usize = 1 << 20;
 /// Shots between two looks at the clock.
@@ -115,6 +120,10 @@ pub(crate) struct Traffic {
     next: Vec<u64>,
     /// Shots without an answer, by stream and number.
     unanswered: BTreeMap<(u32, u64), Waits>,
+    /// Submitted shots that a socket may have lost: nobody waits for their answers, and they take no room.
+    overdue: BTreeMap<(u32, u64), Waits>,
+    /// When a shot was sent or an answer came.
+    heard: Instant,
     kept: VecDeque<Answer>,
     calls: BTreeMap<u64, Call>,
     calls_so_far: u64,
@@ -131,6 +140,8 @@ impl Traffic {
             in_flight_max: if claim.0.is_some() { IN_FLIGHT_MAX } else { IN_FLIGHT_SOCKET_MAX },
             next: vec![0; welcome.streams as usize],
             unanswered: BTreeMap::new(),
+            overdue: BTreeMap::new(),
+            heard: now(),
             kept: VecDeque::new(),
             calls: BTreeMap::new(),
             calls_so_far: 0,
@@ -165,6 +176,7 @@ impl Traffic {
             let shot = &batch.shots[place * batch.width..][..batch.width];
             if has_room && self.client.send(batch.stream, *next, shot)? {
                 self.unanswered.insert((batch.stream, *next), waits);
+                self.heard = now();
                 batch.sent.push(*next);
                 *next += 1;
                 if batch.sent.len().is_multiple_of(SHOTS_PER_LOOK) {
@@ -182,11 +194,12 @@ impl Traffic {
 
     /// Receives answers that have come; returns how many.
     pub(crate) fn receive(&mut self) -> io::Result<usize> {
-        let Traffic { client, unanswered, kept, calls, .. } = self;
+        let Traffic { client, unanswered, overdue, heard, kept, calls, .. } = self;
         let mut count = 0;
         client.receive(&mut |answer| {
+            let shot = (answer.stream, answer.sequence);
             // Through a socket an answer may come twice, or to a shot of nobody.
-            let Some(waits) = unanswered.remove(&(answer.stream, answer.sequence)) else { return };
+            let Some(waits) = unanswered.remove(&shot).or_else(|| overdue.remove(&shot)) else { return };
             count += 1;
             match waits {
                 Waits::Anyone => kept.push_back(*answer),
@@ -198,7 +211,26 @@ impl Traffic {
                 }
             }
         })?;
+        if count > 0 {
+            *heard = now();
+        }
         Ok(count)
+    }
+
+    /// Gives up the wait for submitted shots, if a socket may have lost them.
+    pub(crate) fn give_up_lost(&mut self) {
+        // A region loses none.
+        if self.in_flight_max == IN_FLIGHT_MAX || now().duration_since(self.heard) < LOST_AFTER {
+            return;
+        }
+        let unanswered = std::mem::take(&mut self.unanswered);
+        let (submitted, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            unanswered.into_iter().partition(|(_, waits)| *waits == Waits::Anyone);
+        self.unanswered = others;
+        self.overdue.extend(submitted);
+        while self.overdue.len() > OVERDUE_MAX {
+            self.overdue.pop_first();
+        }
     }
 
     /// Takes kept answers, in the order in which they came, at most `count`.

@@ -1,8 +1,11 @@
 """A running engine of another process."""
 
+import itertools
 import os
 import re
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -72,13 +75,13 @@ def test_an_engine_that_was_killed_is_an_exception_with_a_sentence(other):
         pinwheel.attach(process.pid)
 
 
-def started(*options):
+def started(*options, cwd=None):
     """An engine of the program, which takes shots of memory(3, …)."""
     model = os.path.join(os.environ["XDG_STATE_HOME"], "d3.dem")
     os.makedirs(os.path.dirname(model), exist_ok=True)
     memory(3, 0.005)[0].to_file(model)
     command = [BINARY, "run", "--headless", "--profile", PATIENT, "--dem", model, *options]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=cwd)
     for _ in range(600):
         try:
             return process, pinwheel.attach(process.pid)
@@ -111,6 +114,51 @@ def test_answers_before_the_first_shot_are_none_and_the_engine_has_not_ended():
     process, engine = started("--input", "shm:asked")
     try:
         assert engine.answers(timeout=0).shape == (0,)
+    finally:
+        process.kill()
+
+
+@pytest.mark.skipif(not BINARY, reason="the program is not built: PINWHEEL_BINARY names none")
+def test_a_socket_with_a_relative_path_is_found_from_another_directory():
+    process, engine = started("--input", "unix:relative", cwd=os.environ["XDG_STATE_HOME"])
+    try:
+        assert engine.decode(np.zeros((10, 24), bool)).shape == (10, 1)
+    finally:
+        process.kill()
+
+
+@pytest.mark.skipif(not BINARY, reason="the program is not built: PINWHEEL_BINARY names none")
+def test_shots_that_a_socket_lost_take_no_room_of_later_ones():
+    process, engine = started("--input", "udp:127.0.0.1:0")
+    try:
+        host, port = engine.board()["board"]["sources"][0]["name"].removeprefix("udp:").split(":")
+        other, is_over = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), threading.Event()
+
+        def keep_stream_0():
+            # A newer session has the stream. The engine counts shots of the older one, and answers none.
+            for number in itertools.count():
+                head = struct.pack("<4s4BQQQ4I", b"PWL1", 1, 1, 1, 0, 0, 1 << 63, number, 0, 0, 0, 24)
+                other.sendto(head + bytes(3), (host, int(port)))
+                if is_over.wait(0.01):
+                    return
+
+        assert engine.shot_bits == 24
+        keeping = threading.Thread(target=keep_stream_0)
+        keeping.start()
+        try:
+            while engine.board()["answered"] == 0:
+                pass
+            engine.submit(np.zeros((200, 24), bool), timeout=30)
+        finally:
+            is_over.set()
+            keeping.join()
+        assert len(engine.answers(timeout=2)) == 0
+        numbers = engine.submit(np.zeros((100, 24), bool), stream=1)
+        answers = engine.answers(100, timeout=60)
+        assert (np.sort(answers["sequence"]) == numbers).all() and (answers["stream"] == 1).all()
+        # Nobody waits for the lost ones.
+        before = time.monotonic()
+        assert len(engine.answers(timeout=300)) == 0 and time.monotonic() - before < 100
     finally:
         process.kill()
 

@@ -106,6 +106,25 @@ def test_threads_share_an_engine_and_each_takes_its_own_answers(engine):
     assert not failed and not any(thread.is_alive() for thread in threads)
 
 
+def test_two_threads_that_wait_for_an_answer_each_get_one(tmp_path):
+    profile = tmp_path / "slow.ron"
+    limits = "limits: (launch_deadline_us: 10000000, shot_deadline_us: 60000000)"
+    profile.write_text(f'(base: "lab", summary: "one by one", workers: 1, device: Sim(latency: Fixed(us: 30000.0)), {limits})')
+    with pinwheel.Engine(profile, model="surface_d3") as slow:
+        for _ in range(3):
+            found = []
+            slow.pause()
+            slow.submit(np.zeros((2, 24), bool))
+            threads = [threading.Thread(target=lambda: found.append(len(slow.answers(1, timeout=60)))) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            slow.resume()
+            # Busy: a thread that has its answer waits for the interpreter lock while the other one looks.
+            while any(thread.is_alive() for thread in threads):
+                pass
+            assert found == [1, 1]
+
+
 @pytest.mark.parametrize(
     "given, options, kind, sentence",
     [

@@ -11,6 +11,7 @@ def run():
     dem, packed, _ = memory(3, 0.005, 4000)
     with pinwheel.Engine(PATIENT, model=dem, label="a recording") as engine:
         engine.decode(packed, bit_packed_shots=True)
+        engine.note("pump\u2028on")
     return pinwheel.open_run(engine.run_dir)
 
 
@@ -22,6 +23,10 @@ def test_report_events_and_boards_are_dictionaries(run):
     assert last["answered"] == 4000 and last["replay"]["at_ns"] == last["replay"]["to_ns"]
     assert run.board(0.0)["replay"]["at_ns"] <= run.board(1e6)["replay"]["at_ns"] == last["replay"]["at_ns"]
     assert run._repr_html_().startswith("<iframe sandbox")
+
+
+def test_an_event_whose_text_has_a_separator_of_lines_is_one_event(run):
+    assert any("pump\u2028on" in event["text"] for event in run.events)
 
 
 def test_samples_are_the_counters_of_each_recorded_board(run):
