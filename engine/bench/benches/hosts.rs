@@ -6,9 +6,9 @@
 //! each minute, at 70 % load.
 
 use super::measure::{CLOCK, Placement, Suite};
+use crate::host_simulation::{Course, Setting, play};
 use pinwheel_hosts::description::Load;
 use pinwheel_hosts::placing::{Candidacy, Placing, StreamLoad};
-use pinwheel_lab::host_simulation::{Course, Setting, play};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 

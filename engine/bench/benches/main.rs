@@ -18,6 +18,8 @@ mod deques;
 mod frame;
 mod graphs;
 mod hops;
+#[allow(dead_code, unused_imports, reason = "its tests are run by pinwheel-lab")]
+mod host_simulation;
 mod hosts;
 mod input;
 mod jitter;
@@ -28,7 +30,11 @@ mod overflow;
 mod overhead;
 mod pages;
 mod path;
+#[allow(dead_code, unused_imports, reason = "its tests are run by pinwheel-lab")]
+mod path_simulation;
 mod placement;
+#[allow(dead_code, unused_imports, reason = "its tests are run by pinwheel-lab")]
+mod placement_simulation;
 mod predecode;
 mod queues;
 mod rings;

@@ -8,11 +8,11 @@
 //! skews, also compared with the floor: the least spread of any placement of whole streams.
 
 use super::measure::{CLOCK, Placement, Suite};
+use crate::placement_simulation::{Rule, Setting, play};
 use pinwheel_engine::placement::depth::{Reading, SiloDepth, Snapshot};
 use pinwheel_engine::placement::director::{Director, Rules};
 use pinwheel_engine::profile::PlaceBy;
 use pinwheel_engine::units::Ticks;
-use pinwheel_lab::placement_simulation::{Rule, Setting, play};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 

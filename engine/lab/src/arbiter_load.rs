@@ -102,19 +102,6 @@ pub fn start(load: Load, clock: Clock, place: Place) -> Result<Running, BoardErr
     Ok(Running { shared, threads })
 }
 
-/// Runs `load` to its end.
-///
-/// # Panics
-/// As [`start`].
-#[must_use]
-pub fn run(load: Load, clock: &Clock) -> LoadResult {
-    match start(load, clock.clone(), Place::Private) {
-        Ok(running) => running.finish(),
-        // Private memory can always be allocated.
-        Err(refused) => panic!("{refused}"),
-    }
-}
-
 impl Running {
     /// Its board.
     #[must_use]
@@ -230,7 +217,7 @@ fn member(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Load, run, start};
+    use super::{Load, start};
     use crate::board::Place;
     use crate::clock::Clock;
     use crate::units::Nanos;
@@ -243,7 +230,7 @@ mod tests {
     fn three_silos_contending_for_the_same_pages_violate_no_invariant() {
         let is_seen = |millis: u64| {
             let load = Load { pages: 3, silos: 3, duration: Nanos::from_millis(millis), watched: None };
-            let found = run(load, &Clock::machine());
+            let found = start(load, Clock::machine(), Place::Private).unwrap().finish();
             assert!(found.violations.is_empty(), "{:?}", found.violations);
             assert_eq!(found.responses.values().sum::<u64>(), found.decisions);
             found.transfers > 0 && found.commits > found.transfers && found.responses.contains_key("granted")

@@ -4,12 +4,9 @@
 #![warn(missing_docs, unreachable_pub)]
 
 use pinwheel_engine::{arbiter, board, clock, code, commit, decode, engine, fault, feed, graph, host, hot};
-use pinwheel_engine::{pipe, placement, profile, quote, record, roles, silo, stall, streams, units};
+use pinwheel_engine::{pipe, profile, quote, record, roles, silo, stall, streams, units};
 
 pub mod graphs;
 pub mod arbiter_load;
-pub mod placement_simulation;
-pub mod host_simulation;
-pub mod path_simulation;
 pub mod sim;
 pub mod drill;

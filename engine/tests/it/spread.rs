@@ -57,7 +57,7 @@ fn streams_at_unequal_rates_come_as_often_as_their_weights_say() {
 }
 
 /// How soon, and against the seed's rule, is judged in virtual time
-/// (`pinwheel_lab::placement_simulation`): what a silo is seen to be loaded with in the first
+/// (`placement_simulation` of the benchmarks): what a silo is seen to be loaded with in the first
 /// seconds depends on what else the machine does.
 #[test]
 fn a_skewed_load_becomes_even_in_the_engine() {

@@ -3,7 +3,7 @@
 //! Each repetition measures the costs, then simulates every point with them; the printed readings
 //! include both. Three points exist on two cores as well: for each a figure compares the measured
 //! time with the simulated one, and the ratio should lie between 0.8 and 1.2. See
-//! [`pinwheel_lab::path_simulation`] for what the simulation leaves out.
+//! [`crate::path_simulation`] for what the simulation leaves out.
 //!
 //! # Where the costs come from
 //! Roles: one silo on one core, time by role; assignment and commit are half each of the graph role.
@@ -14,10 +14,10 @@
 use super::{Case, Form, SIMULATED_PEER, codes, figures, ours, peer};
 use crate::input::parity;
 use crate::measure::{CLOCK, CORES, Placement, Reading, Suite, median, ns_per, pin_to};
+use crate::path_simulation::{Costs, Setting, play};
 use pinwheel_edge::ring::line;
 use pinwheel_edge::spin::Phase;
 use pinwheel_engine::hot::{Frame, Scratch};
-use pinwheel_lab::path_simulation::{Costs, Setting, play};
 
 const WORKERS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 const SILOS: [usize; 5] = [1, 2, 4, 8, 16];

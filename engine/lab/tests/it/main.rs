@@ -19,3 +19,12 @@ static ALLOCATOR: Allocator = Allocator;
 mod drills;
 mod exchanges;
 mod inputs;
+#[path = "../../../bench/benches/host_simulation.rs"]
+#[allow(dead_code, reason = "benchmarks read more of a course")]
+mod host_simulation;
+#[path = "../../../bench/benches/path_simulation.rs"]
+#[allow(dead_code, reason = "benchmarks read more of a course")]
+mod path_simulation;
+#[path = "../../../bench/benches/placement_simulation.rs"]
+#[allow(dead_code, reason = "benchmarks read more of a course")]
+mod placement_simulation;

@@ -6,12 +6,12 @@
 //! with [`Rule::Seed`] the seed's rule places (lowest average below 0.80, otherwise any) and no
 //! stream moves. Pure and deterministic for a seed. Bounds: [`Course`]'s seconds.
 
-use crate::placement::decision::{Decision, Made};
-use crate::placement::depth::{QUEUES, Queue, Reading, SiloDepth, Snapshot, spread_points};
-use crate::placement::director::{Director, Rules};
-use crate::placement::rebalance::{Rebalancer, StreamLoad};
-use crate::profile::PlaceBy;
-use crate::units::{Nanos, TickRate, Ticks};
+use pinwheel_engine::placement::decision::{Decision, Made};
+use pinwheel_engine::placement::depth::{QUEUES, Queue, Reading, SiloDepth, Snapshot, spread_points};
+use pinwheel_engine::placement::director::{Director, Rules};
+use pinwheel_engine::placement::rebalance::{Rebalancer, StreamLoad};
+use pinwheel_engine::profile::PlaceBy;
+use pinwheel_engine::units::{Nanos, TickRate, Ticks};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
