@@ -53,17 +53,15 @@ pub struct Decoded {
 /// Why a syndrome could not be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum DecodeError {
-    /// No set of the model's mechanisms explains the fired detectors.
     #[error(
         "no set of mechanisms explains this syndrome; check that model and shots \
          belong together"
     )]
     Unmatchable,
-    /// The matcher exceeded its own bound on work.
     #[error("the syndrome exceeds the matcher's bound on work; check the input for too many fired detectors")]
     Declined,
-    /// A plugin gave no usable answer.
     #[error(transparent)]
     Plugin(#[from] PluginFault),
 }
@@ -97,44 +95,32 @@ pub trait Matcher: Send {
 /// Why a model cannot be prepared for matching.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum ReadyError {
-    /// The model is not a matching problem.
     #[error(transparent)]
     Graph(#[from] GraphError),
-    /// The model cannot be decoded with the requested windows.
     #[error(transparent)]
     Window(#[from] WindowError),
-    /// Windows for a decoder of whole shots.
     #[error("found decoder {decoder:?} with windows, expected whole shots; set window: None, or decoder: Matching")]
-    Windows {
-        /// The decoder.
-        decoder: DecoderKind,
-    },
-    /// A stream for a decoder that decodes none.
+    Windows { decoder: DecoderKind },
     #[error("found decoder UnionFind with a stream or blocks, expected Matching; set window: None or Some(..)")]
     Stream,
-    /// Heralds for what cannot read them.
     #[error(
         "the model has heralds, which windows, streams, blocks and the predecoder cannot read; set window: None and \
          predecoder: None, or remove the tags [herald] of its detectors"
     )]
     Heralds,
-    /// Soft bytes for what cannot read them.
     #[error(
         "the model has a map of soft bytes, which is for whole shots without a predecoder, plugins, deadlines and \
          confidence; set these to None, or leave out --soft-map"
     )]
     Soft,
-    /// A plugin as a shadow.
     #[error("found a plugin as shadow, expected a built-in decoder: only decode workers start plugins again")]
     ShadowPlugin,
-    /// The gap to other observables cannot be found.
     #[error("confidence: {0}; set confidence: false")]
     Confidence(String),
-    /// The model has no look-up table.
     #[error(transparent)]
     Lookup(#[from] LookupError),
-    /// The plugin cannot be used.
     #[error(transparent)]
     Plugin(#[from] PluginRefused),
 }
@@ -177,7 +163,7 @@ impl MatcherModel {
         }
         match (&decoder, window) {
             (Decoder::Matching, Window::None) => Ok(Self::new(model)?),
-            (Decoder::Matching, Window::Some(size)) => Self::windowed_predecoding(model, size, predecoder),
+            (Decoder::Matching, Window::Some(size)) => Self::windowed(model, size, predecoder),
             (Decoder::Matching, Window::Stream(size)) => Self::streamed(model, size),
             (Decoder::Matching, Window::Blocks(rounds)) => Self::in_blocks(model, rounds),
             (Decoder::Correlated, Window::None) => Ok(Self::correlated(model)?),
@@ -295,22 +281,13 @@ impl MatcherModel {
         Self::of(model, decoder, Predecoder::None, Window::None)
     }
 
-    /// Prepares `model` for matching by windows; see [`window`].
-    ///
-    /// # Errors
-    ///
-    /// If `model` is not a matching problem, has no rounds, or is smaller than the windows.
-    pub fn windowed(model: &Model, size: WindowRounds) -> Result<Self, ReadyError> {
-        Ok(Self(Ready::Windows(Arc::new(WindowModel::new(model, size)?))))
-    }
-
-    /// As [`Self::windowed`], and prepares the windows of shots that arrive by rounds for
+    /// Prepares `model` for matching by windows, see [`window`], and the windows of shots that arrive by rounds for
     /// `predecoder`. Whole shots are predecoded before they are cut.
     ///
     /// # Errors
     ///
-    /// As [`Self::windowed`].
-    pub fn windowed_predecoding(model: &Model, size: WindowRounds, predecoder: Predecoder) -> Result<Self, ReadyError> {
+    /// If `model` is not a matching problem, has no rounds, or is smaller than the windows.
+    pub fn windowed(model: &Model, size: WindowRounds, predecoder: Predecoder) -> Result<Self, ReadyError> {
         Ok(Self(Ready::Windows(Arc::new(WindowModel::new(model, size)?.predecoding(predecoder)))))
     }
 

@@ -9,7 +9,7 @@ use pinwheel_engine::code::{Measurements, Model, Sampler, bundled_named};
 use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::engine::{Engine, Input, LivePlace, Network, Outcome};
 use pinwheel_engine::feed::cudaq::frame::{self, Call, HEADER_BYTES, SLOT_BYTES};
-use pinwheel_engine::profile::{Profile, Silos, Window, WindowRounds};
+use pinwheel_engine::profile::{Predecoder, Profile, Silos, Window, WindowRounds};
 use pinwheel_engine::streams::DecoderState;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -403,7 +403,8 @@ fn windows_of_a_volume_are_decoded_before_its_last_measurements_come() {
     let lines: String = (0..count).map(parity).collect();
     let map = Measurements::parse(&format!("measurements {count}\n{lines}"), model.detectors, 1).unwrap();
     let size = WindowRounds { commit_rounds: 5, buffer_rounds: 5 };
-    let mut matcher = MatcherModel::windowed(&model, size).unwrap().matcher_by_rounds().expect("it has windows");
+    let mut matcher =
+        MatcherModel::windowed(&model, size, Predecoder::None).unwrap().matcher_by_rounds().expect("it has windows");
     let mut profile = with_streams(1);
     profile.window = Window::Some(size);
     let (engine, ports) = start_with(&profile, &model, place("cudaq:127.0.0.1:0", &[]), Some(map));

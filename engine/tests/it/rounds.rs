@@ -29,7 +29,7 @@ fn parts_of_shots(home: &Home, window: Window) {
     let matching = match window {
         Window::Stream(size) => MatcherModel::streamed(&model, size),
         Window::Blocks(rounds) => MatcherModel::in_blocks(&model, rounds),
-        _ => MatcherModel::windowed_predecoding(&model, SIZE, local),
+        _ => MatcherModel::windowed(&model, SIZE, local),
     };
     let mut matcher = matching.unwrap().matcher_by_rounds().expect("it has windows");
     let mut profile = profile();

@@ -56,7 +56,7 @@ fn shots_that_expire_while_their_rounds_come_are_answered_so_and_nothing_is_lost
 fn windows_of_shots_that_come_by_rounds_are_predecoded_without_an_allocator() {
     let home = beside_another();
     let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
-    let local = MatcherModel::windowed_predecoding(&model, SIZE, Predecoder::Local).unwrap();
+    let local = MatcherModel::windowed(&model, SIZE, Predecoder::Local).unwrap();
     let how = (Window::Some(SIZE), Some(1_000), Predecoder::Local);
     let outcome = predictions_by(&home, how, &mut *local.matcher_by_rounds().unwrap());
     assert!(total(&outcome.snapshot, |counters| counters.predecoded_events) > 10_000, "no window was predecoded");
@@ -91,7 +91,7 @@ fn predictions(home: &Home, window: Window, round_ns: Option<u32>) -> Outcome {
     let matching = match window {
         Window::Stream(size) => MatcherModel::streamed(&model, size),
         Window::Blocks(rounds) => MatcherModel::in_blocks(&model, rounds),
-        _ => MatcherModel::windowed(&model, SIZE),
+        _ => MatcherModel::windowed(&model, SIZE, Predecoder::None),
     };
     predictions_by(home, (window, round_ns, Predecoder::None), &mut *matching.unwrap().matcher())
 }

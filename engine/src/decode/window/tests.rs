@@ -257,7 +257,7 @@ fn a_window_sees_and_changes_its_own_words_only() {
 fn models_that_windows_cannot_decode_are_refused_with_a_reason() {
     let refused = |text: &str, commit, buffer| {
         let model = Model::parse(text.as_bytes()).unwrap();
-        MatcherModel::windowed(&model, size(commit, buffer)).err().unwrap().to_string()
+        MatcherModel::windowed(&model, size(commit, buffer), Predecoder::None).err().unwrap().to_string()
     };
     let timed = "error(0.1) D0 D1\ndetector(0) D0\ndetector(1) D1\n";
     assert!(refused("error(0.1) D0", 1, 1).contains("D0 without a time"));
@@ -457,7 +457,9 @@ fn windows_and_streams_of_many_rounds_are_prepared_in_time_proportional_to_them(
     let text = "detector(0) D0\nrepeat 150000 {\nerror(0.1) D0 D1\nshift_detectors(1) 1\ndetector(0) D0\n}\n";
     let model = Model::parse(text.as_bytes()).unwrap();
     let began = Instant::now();
-    for ready in [MatcherModel::windowed(&model, size(1, 1)), MatcherModel::streamed(&model, size(1, 1))] {
+    for ready in
+        [MatcherModel::windowed(&model, size(1, 1), Predecoder::None), MatcherModel::streamed(&model, size(1, 1))]
+    {
         let ready = ready.unwrap();
         assert!(ready.windows() >= 150_000 && ready.carries(1, 1, true).is_some());
     }
