@@ -139,12 +139,6 @@ impl Decoding {
     pub fn has_windows(&self) -> bool {
         self.has_windows
     }
-
-    /// Whether a syndrome is predecoded before matching.
-    #[must_use]
-    pub fn predecodes(&self) -> bool {
-        self.local.is_some()
-    }
 }
 
 /// Parts that all silos of an engine share.

@@ -61,18 +61,10 @@ impl Clock {
         Clock::strict_at(root).unwrap_or_else(|error| Clock::started(Source::Monotonic(error), TickRate::NANOS))
     }
 
-    /// As [`Clock::machine`], but without the fallback to monotonic time.
+    /// As [`Clock::machine_at`], but without the fallback to monotonic time.
     ///
     /// # Errors
     /// If the processor or the kernel does not guarantee the counter, or its rate is implausible.
-    pub fn strict() -> Result<Clock, CounterError> {
-        Clock::strict_at(Path::new("/"))
-    }
-
-    /// As [`Clock::strict`], with the kernel's file tree below `root`.
-    ///
-    /// # Errors
-    /// As [`Clock::strict`].
     pub fn strict_at(root: &Path) -> Result<Clock, CounterError> {
         counter::verify(root)?;
         Ok(Clock::started(Source::Counter, counter_rate()?))

@@ -15,10 +15,6 @@ pub struct Nanos(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slots(pub u32);
 
-/// A count of bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Bytes(pub u64);
-
 impl Ticks {
     /// Span from `earlier` to `self`; zero if `earlier` is later.
     #[must_use]

@@ -37,7 +37,6 @@ use crate::arbiter::page::Silo as Owner;
 use crate::board::{self, Board};
 use crate::commit::arbiter_driver::{MembershipAck, MembershipEvent};
 use crate::feed::cross_silo::failover::{SiloEvent, SiloReply};
-use crate::feed::requests::MoveRequests;
 use crate::hot::{CallGaps, RoleSpec};
 use crate::profile::Profile;
 use crate::roles::SiloState;
@@ -190,12 +189,6 @@ impl SiloSupervisor {
     #[must_use]
     pub fn commands(&self) -> &Arc<SiloCommands> {
         &self.parts.commands
-    }
-
-    /// The requested moves of streams.
-    #[must_use]
-    pub fn moves(&self) -> &MoveRequests {
-        &self.parts.common.moves
     }
 
     /// The state of `silo`.

@@ -99,12 +99,6 @@ impl WallClock {
         Nanos(from.utc.0.saturating_add_signed(span_ns))
     }
 
-    /// The rate as refined so far, nanoseconds per tick.
-    #[must_use]
-    pub fn nanos_per_tick(&self) -> f64 {
-        self.nanos_per_tick
-    }
-
     fn newest(&self) -> Correlation {
         self.pairs[self.pairs.len() - 1]
     }
@@ -171,7 +165,7 @@ mod tests {
     #[test]
     fn the_rate_is_refined_slowly() {
         let mut wall = wall(1e-5);
-        let error = |wall: &WallClock| (wall.nanos_per_tick() / 0.4 - 1.0).abs();
+        let error = |wall: &WallClock| (wall.nanos_per_tick / 0.4 - 1.0).abs();
         let at_start = error(&wall);
         wall.note(pair(EVERY, 0));
         assert!(error(&wall) > at_start * 0.8, "one pair does not move it far");

@@ -715,12 +715,6 @@ impl<B: Body> Worker<B> {
         self.pool
     }
 
-    /// Its number in the graph.
-    #[must_use]
-    pub fn index(&self) -> u32 {
-        self.index
-    }
-
     /// The body that runs the tasks.
     #[must_use]
     pub fn body(&self) -> &B {

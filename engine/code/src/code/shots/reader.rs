@@ -31,11 +31,6 @@ impl<R: BufRead> ShotReader<R> {
         Self { input, format, layout, record, shots_read: 0, offset: 0, line: 1, line_start: 0 }
     }
 
-    /// Shots read so far.
-    pub const fn shots_read(&self) -> u64 {
-        self.shots_read
-    }
-
     /// Reads the next shot into `shot`; `false` at the end of the input. A record without bits has
     /// no bytes in `b8`: such an input holds no shots.
     ///

@@ -273,12 +273,6 @@ impl Tape {
         self.head.rate
     }
 
-    /// The words of fast samples.
-    #[must_use]
-    pub fn fast(&self) -> &FastSet {
-        &self.fast
-    }
-
     /// The tick at the engine's start.
     #[must_use]
     pub fn start(&self) -> Ticks {
