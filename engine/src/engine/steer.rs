@@ -40,51 +40,27 @@ const RATE_HZ_MAX: f64 = 1e9;
 
 /// Why a command on profile, rate, feed or alarms was refused.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum ApplyError {
-    /// The engine is already draining.
     #[error("the engine is in {found}, and this needs WARMUP or LIVE; wait for its end, then start another run")]
-    Phase {
-        /// The phase of the engine.
-        found: &'static str,
-    },
-    /// The rate is out of range.
+    Phase { found: &'static str },
     #[error(
         "rate {found} is not possible: give shots per second above 0 and at most 1e9, or max (auto is measured in \
          warm-up only)"
     )]
-    Rate {
-        /// The requested rate.
-        found: String,
-    },
-    /// Live senders set the rate.
+    Rate { found: String },
     #[error("live senders set the rate of this run; set it at the sender, or use pause to hold their shots back")]
     Senders,
-    /// The run has no watchdog.
     #[error("this run has no watchdog and so no alarms; start it with diagnostics: On")]
     NoWatchdog,
-    /// There is no alarm of this number.
     #[error("there is no alarm {number}; use a number from pinwheel ctl status, or none for all active alarms")]
-    NoAlarm {
-        /// The requested number.
-        number: u64,
-    },
-    /// Other decoders cannot be used.
+    NoAlarm { number: u64 },
     #[error(transparent)]
     Decoders(#[from] ChangeRefused),
-    /// The fields that apply live do not fit those of the start.
     #[error("profile {name} does not fit the fields of this run that only a restart changes: {error}")]
-    Unfit {
-        /// Name of the profile.
-        name: String,
-        /// The field of the profile that would be in force.
-        error: RangeError,
-    },
-    /// The duration is out of range.
+    Unfit { name: String, error: RangeError },
     #[error("a switch for {found_s} s is not possible: give 1 s to {limit_s} s, or no time for a permanent switch", limit_s = LENT_MAX.as_secs())]
-    Lent {
-        /// The requested time, seconds.
-        found_s: u64,
-    },
+    Lent { found_s: u64 },
 }
 
 /// Result of a profile switch.
