@@ -164,7 +164,10 @@ fn write_events(mut output: Output, clock: &Clock, events: &[Event]) -> io::Resu
 
 fn text(report: &Report) -> String {
     let mut text = String::new();
-    let or_unknown = |count: Option<u64>| count.map_or_else(|| "not checked".to_owned(), grouped);
+    let order = report.critical_path_tasks.zip(report.order_violations).map_or_else(
+        || "order not checked (too many tasks)".to_owned(),
+        |(path, wrong)| format!("critical path {} tasks; {} out of order", grouped(path.into()), grouped(wrong)),
+    );
     // Writing to a String cannot fail.
     let _ = writeln!(
         text,
@@ -192,13 +195,7 @@ fn text(report: &Report) -> String {
         grouped(report.window_stalls),
         grouped(report.gate_waits)
     );
-    let _ = writeln!(
-        text,
-        "  critical path {} tasks; {} out of order, {} failed",
-        or_unknown(report.critical_path_tasks.map(u64::from)),
-        or_unknown(report.order_violations),
-        grouped(report.failed)
-    );
+    let _ = writeln!(text, "  {order}, {} failed", grouped(report.failed));
     text
 }
 

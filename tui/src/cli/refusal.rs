@@ -100,7 +100,10 @@ pub fn usage(error: &clap::Error) -> Refusal {
     let said: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     let said = said.join(" ");
     let said = said.strip_prefix("error: ").unwrap_or(&said);
-    Refusal::Usage(format!("{said}; see 'pinwheel --help'"))
+    // Other tips of clap say how to pass an option's name as a value.
+    let similar = text.lines().filter_map(|line| line.trim().strip_prefix("tip: "));
+    let similar = similar.filter(|tip| tip.contains("similar")).map(|tip| format!("; {tip}")).collect::<String>();
+    Refusal::Usage(format!("{said}{similar}; see 'pinwheel --help'"))
 }
 
 /// The sentence for a command that was given without one of its subcommands, from the help that clap
@@ -130,6 +133,9 @@ mod tests {
             ("pinwheel run --rate -5", "'-5' for '--rate"),
             ("pinwheel run --rate nan", "above 0"),
             ("pinwheel run --nonsense", "--nonsense"),
+            ("pinwheel runn", "'runn'; a similar subcommand exists: 'run'; see"),
+            ("pinwheel run --profil lab", "found; a similar argument exists: '--profile'; see"),
+            ("pinwheel drill --list", "unexpected argument '--list' found; see"),
             ("pinwheel sim", "--seeds <A..B>"),
             ("pinwheel run --format b9", "expected b8, 01 or dets"),
             (

@@ -89,6 +89,12 @@ fn json_of_commands_without_an_engine_has_the_contracts_keys() {
 }
 
 #[test]
+fn a_graph_of_too_many_tasks_says_that_its_order_is_not_checked() {
+    let ran = World::new().run("graph matmul --tasks 6000").exits(0);
+    assert!(ran.text().contains("\n  order not checked (too many tasks), 0 failed"), "{}", ran.text());
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_panic() {
     let home = tempfile::tempdir().unwrap();
     let mut child =
