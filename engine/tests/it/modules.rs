@@ -48,7 +48,8 @@ fn crates() -> Vec<Crate> {
 
 /// The modules that `map`, the text of a `lib.rs`, declares, in that order.
 fn declared(map: &str) -> Vec<&str> {
-    map.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';')).collect()
+    let module = |line| str::strip_prefix(line, "pub ").unwrap_or(line).strip_prefix("mod ")?.strip_suffix(';');
+    map.lines().filter_map(module).collect()
 }
 
 /// What `map` imports of other crates, under their names there.
