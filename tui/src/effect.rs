@@ -7,7 +7,6 @@ use crate::model::lookups::LookupRequest;
 use pinwheel_engine::engine::Command;
 use pinwheel_hosts::local_socket::Wanted;
 
-/// One effect.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// List the profiles again.

@@ -141,9 +141,7 @@ pub enum Step {
     Left,
     /// One cell right.
     Right,
-    /// A page up.
     PageUp,
-    /// A page down.
     PageDown,
     /// To the first row.
     First,

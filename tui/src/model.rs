@@ -166,7 +166,6 @@ pub struct Notice {
     pub kind: NoticeKind,
 }
 
-/// Kind of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoticeKind {
     /// A success.
@@ -184,7 +183,6 @@ pub struct Model {
     pub theme: Theme,
     /// The view shown.
     pub view: View,
-    /// The live scene.
     pub live: Scene,
     /// The frozen scene, and the time of the freeze.
     pub frozen: Option<(Scene, u64)>,

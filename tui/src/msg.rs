@@ -39,7 +39,6 @@ pub enum Msg {
     Past(Result<Box<Past>, String>),
     /// A command was passed to the engine, or refused in one sentence.
     Executed {
-        /// The command.
         command: Command,
         /// Success, or the refusal.
         result: Result<(), String>,

@@ -6,7 +6,6 @@ pub(crate) fn is_set(bits: &[u64], index: u32) -> bool {
     bits[index as usize / 64] >> (index % 64) & 1 == 1
 }
 
-/// Flips a bit.
 #[inline]
 pub(crate) fn flip(bits: &mut [u64], index: u32) {
     bits[index as usize / 64] ^= 1 << (index % 64);

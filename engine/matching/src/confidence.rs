@@ -158,7 +158,6 @@ fn flips(edge: &Edge<'_>, observable: u32) -> u8 {
     (word >> (observable % 64) & 1) as u8
 }
 
-/// The side of each detector.
 fn sides(detectors: u32, edges: &[Edge<'_>], observable: u32) -> Result<Vec<u8>, ConfidenceError> {
     let mut of_detector = vec![Vec::new(); detectors as usize];
     for (index, edge) in edges.iter().enumerate() {

@@ -357,7 +357,6 @@ impl Graph {
         2 * (halves + 0.5f64.copysign(halves)) as i64
     }
 
-    /// The observables of `edge`.
     #[inline]
     pub(crate) fn observables_of(&self, edge: u32) -> &[u64] {
         let at = edge as usize * self.observable_words;

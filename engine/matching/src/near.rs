@@ -164,7 +164,6 @@ impl Near {
         NearPair { a: defects[a], b: if a == b { NONE } else { defects[b] }, is_shortened }
     }
 
-    /// Notes what is connected.
     fn connect(&mut self, count: usize) {
         self.connected[..count].fill(0);
         for a in 0..count {

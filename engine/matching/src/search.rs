@@ -111,7 +111,6 @@ struct Region {
     partner: u32,
     /// To the next region in the cycle.
     next_link: Link,
-    /// To the partner.
     partner_link: Link,
 }
 

@@ -585,7 +585,6 @@ impl StreamMatcher {
         if self.model.slots < rounds { self.forget(self.model.slot_after(slot, 2 * span)) } else { Ok(()) }
     }
 
-    /// The nodes of `slot`.
     fn nodes(&self, slot: u32) -> Range<u32> {
         let first = slot * self.model.stride();
         first..first + self.model.members

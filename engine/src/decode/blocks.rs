@@ -89,7 +89,6 @@ impl BlockedModel {
         Ok(matched.weight + self.bits.always_weight())
     }
 
-    /// The blocks.
     pub(super) fn blocks(&self) -> Range<u32> {
         0..self.matching.blocks()
     }

@@ -25,12 +25,14 @@ pub struct Actor {
 pub(super) enum Kind {
     /// A person or a script, by user number and process: at the engine's own console, an attached
     /// console or `pinwheel ctl`.
-    Operator { uid: u32, pid: u32 },
+    Operator {
+        uid: u32,
+        pid: u32,
+    },
     /// An alarm rule.
     Alarm,
     /// A timer: a limited time has ended.
     Timer,
-    /// The watchdog.
     Watchdog,
 }
 
@@ -81,7 +83,6 @@ impl Actor {
         Actor { kind: Kind::Timer, words: "itself: the time is over".to_owned() }
     }
 
-    /// The watchdog.
     pub(super) fn watchdog() -> Actor {
         Actor { kind: Kind::Watchdog, words: "the watchdog".to_owned() }
     }

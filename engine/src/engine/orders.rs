@@ -25,7 +25,6 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 /// Lowest state code of a thread that has ended.
 const FINISHED: u64 = 2;
 
-/// One thread and its orders.
 struct ThreadOrders {
     planned: PlannedThread,
     word: Arc<SpinWord>,

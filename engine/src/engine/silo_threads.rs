@@ -13,7 +13,6 @@ use crate::silo::PathControl;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-/// The hot threads.
 pub(super) struct HotThreads {
     pub(super) board: Arc<Board>,
     pub(super) path_changes: Vec<PathChangeSender>,

@@ -121,7 +121,6 @@ struct Revert {
     at: Ticks,
     name: String,
     profile: Arc<Profile>,
-    /// Its decoders.
     decoders: Prepared,
 }
 

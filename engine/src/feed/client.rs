@@ -296,7 +296,6 @@ fn received(answered: &Answered<'_>) -> Received {
     Received { stream, sequence, status, latency_ns, observables: received_bits(flips) }
 }
 
-/// Bytes of observables as words.
 fn received_bits(bytes: &[u8]) -> [u64; OBSERVABLE_WORDS_MAX] {
     let mut words = [0; OBSERVABLE_WORDS_MAX];
     for (place, byte) in bytes.iter().enumerate().take(OBSERVABLE_WORDS_MAX * 8) {

@@ -65,7 +65,6 @@ struct Opened {
     seen: Ticks,
 }
 
-/// Parts of an intake.
 pub(super) struct IntakeParts {
     pub(super) width: Width,
     pub(super) streams: u32,

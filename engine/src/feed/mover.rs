@@ -141,7 +141,6 @@ impl Backlog {
     }
 }
 
-/// Parts of a mover.
 pub(super) struct MoverParts {
     pub(super) silo: usize,
     pub(super) streams: u32,

@@ -148,7 +148,6 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes[at..at + 8].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// Bytes of `bits` bits in `encoding`.
 pub(super) const fn payload_bytes(bits: u32, encoding: Encoding) -> u64 {
     match encoding {
         Encoding::Bits => bits.div_ceil(8) as u64,

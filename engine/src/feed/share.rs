@@ -76,7 +76,6 @@ impl Share {
         self.count.is_none_or(|count| due.index < count).then_some(due)
     }
 
-    /// The turn after `turn`.
     #[inline]
     pub(super) fn after(&self, Turn { lap, place }: Turn) -> Turn {
         let places = self.turns.as_ref().map_or(self.own.len(), |own| own.turns.len());

@@ -36,7 +36,6 @@ pub(super) trait Wire: Send {
     fn close(&mut self);
 }
 
-/// The status of an answer.
 pub(super) fn status_of(answer: &Answer) -> u16 {
     match answer.error {
         Some(code) => code as u16,

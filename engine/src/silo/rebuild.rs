@@ -25,7 +25,6 @@ pub(super) struct RebuiltPath {
     pub(super) links: Vec<(usize, Link)>,
     /// Each feed's ends of its arbiter's endpoint.
     pub(super) endpoints: Vec<EndpointEnds>,
-    /// Its roles.
     pub(super) specs: Vec<RoleSpec>,
 }
 

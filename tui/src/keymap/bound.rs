@@ -16,7 +16,6 @@ pub struct Hint {
     pub keys: String,
     /// Its word in the footer.
     pub word: &'static str,
-    /// Its action.
     pub action: Action,
 }
 
@@ -62,7 +61,6 @@ impl Keymap {
         self.rows(scope).any(|(_, keys)| keys.contains(&key))
     }
 
-    /// The action of `key` in `scope`.
     pub fn action(&self, scope: Scope, key: Key) -> Option<Action> {
         let mut scope = Some(scope);
         while let Some(here) = scope {

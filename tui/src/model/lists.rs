@@ -302,7 +302,6 @@ impl Direction {
     }
 }
 
-/// The arrangements of all lists.
 #[derive(Clone, Debug, Default)]
 pub struct Arrangements([Arranged; List::ALL.len()]);
 

@@ -7,7 +7,6 @@ use super::{Model, NoticeKind, Overlay, View};
 use crate::keymap::{Action, Scope, Step};
 use pinwheel_engine::profile::RuleId;
 
-/// A step of the tour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TourStep {
     Path,

@@ -42,7 +42,6 @@ pub enum Reply {
 /// A profile on offer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Offer {
-    /// Its name.
     pub name: String,
     /// Where it was read from ("built in", a path).
     pub origin: String,
@@ -53,7 +52,6 @@ pub struct Offer {
 /// A valid profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OfferBody {
-    /// The profile.
     pub profile: Rc<Profile>,
     /// Differences to the profile in force; empty: none.
     pub changes: Vec<Change>,

@@ -47,7 +47,6 @@ pub struct Pen<'a> {
 }
 
 impl<'a> Pen<'a> {
-    /// A pen for `area` of `buffer`.
     pub fn new(buffer: &'a mut Buffer, area: Rect, theme: Theme, freshness: Freshness) -> Pen<'a> {
         let area = area.intersection(buffer.area);
         Pen { buffer, area, theme, freshness, targets: None }
@@ -101,7 +100,6 @@ impl<'a> Pen<'a> {
         Pen { buffer: self.buffer, area: part, theme: self.theme, freshness: self.freshness, targets: self.targets }
     }
 
-    /// The rows from `top` to `bottom`.
     pub fn rows(&mut self, top: u16, bottom: u16) -> Pen<'_> {
         let width = self.width();
         self.part(0, top, width, bottom.saturating_sub(top))

@@ -59,7 +59,6 @@ fn ratio(value: u64, limit: u64) -> f64 {
     value as f64 / limit.max(1) as f64
 }
 
-/// A gauge of `cells` cells.
 pub fn gauge(depth: u64, capacity: u64, cells: usize) -> String {
     let share = depth as f64 / capacity.max(1) as f64;
     let full = if depth == 0 { 0 } else { ((share * cells as f64).round() as usize).clamp(1, cells) };

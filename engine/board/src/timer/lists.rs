@@ -20,7 +20,6 @@ pub(super) const GROUP_BITS: u32 = 8;
 pub(super) const BLOCK_BITS: u32 = 2 * GROUP_BITS;
 /// Slots of a group, and groups of a block.
 pub(super) const GROUP: usize = 1 << GROUP_BITS;
-/// Blocks.
 pub(super) const BLOCKS: usize = 65_536;
 /// First list of the groups; those before are the slots'.
 const GROUPS_FROM: usize = GROUP;
@@ -30,13 +29,11 @@ const LISTS: usize = BLOCKS_FROM + BLOCKS;
 /// Timers in a line: what 256 bytes hold beside the line's own words.
 pub(super) const LINE_TIMERS: usize = 10;
 
-/// The list of a slot.
 #[inline]
 pub(super) fn slot_list(slot: u64) -> usize {
     slot as usize % GROUP
 }
 
-/// The list of a group.
 #[inline]
 pub(super) fn group_list(group: u64) -> usize {
     GROUPS_FROM + group as usize % GROUP
@@ -107,13 +104,11 @@ impl Head {
         self.to - self.from
     }
 
-    /// Their positions.
     pub(super) fn positions(self) -> impl Iterator<Item = Position> {
         (self.from..self.to).map(move |place| Position(self.line << 4 | place))
     }
 }
 
-/// All lists.
 #[derive(Debug)]
 pub(super) struct Lists {
     heads: Box<[Position; LISTS]>,

@@ -29,7 +29,6 @@ const STEP_DB: f64 = 0.25;
 /// Largest step in decibels.
 const STEP_DB_MAX: f64 = 10.0;
 
-/// One line.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Line {
     /// Its number in the text, from 1.

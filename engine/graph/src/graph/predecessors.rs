@@ -6,7 +6,6 @@
 /// Age at which a failure is forgotten, so that wrapped task numbers do not find it.
 pub(super) const FAILURE_AGE_MAX: u32 = 1 << 29;
 
-/// A predecessor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Predecessor {
     /// Low bits of the task's number.

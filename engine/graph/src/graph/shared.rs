@@ -208,7 +208,6 @@ impl<B> Shared<B> {
         self.cancelled.load(Ordering::Relaxed) != 0
     }
 
-    /// The queues of a pool.
     pub(super) fn queues(&self, pool: Pool) -> &[Fifo<u64>] {
         &self.queues[pool as usize]
     }

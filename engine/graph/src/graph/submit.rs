@@ -440,7 +440,6 @@ impl<B: Body> Submitter<B> {
     }
 }
 
-/// The next spilled link.
 #[cold]
 #[inline(never)]
 fn take_spilled(next: &mut u32, links: u32) -> LinkSlot {

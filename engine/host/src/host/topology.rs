@@ -8,7 +8,6 @@ use std::path::Path;
 
 use super::{CORES_MAX, CoreFacts, read_text};
 
-/// The facts of one core.
 pub(super) fn core(root: &Path, core: u32) -> CoreFacts {
     let dir = root.join(format!("sys/devices/system/cpu/cpu{core}"));
     // `core_cpus_list` is the newer name of the same list.

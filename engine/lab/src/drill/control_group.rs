@@ -15,7 +15,6 @@ const SHARE_US: u32 = 20_000;
 /// The quota's period, microseconds.
 const PERIOD_US: u32 = 100_000;
 
-/// The group.
 pub(super) struct ControlGroup {
     directory: PathBuf,
     /// The group that this process is in otherwise.

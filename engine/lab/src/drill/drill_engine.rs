@@ -182,7 +182,6 @@ impl DrillEngine {
         })
     }
 
-    /// Ends it.
     pub(crate) fn end(self) {
         self.drill_command.end();
         self.running.request_drain();

@@ -24,7 +24,6 @@ const LEASE_US: u32 = 300;
 /// How long a suspension lasts.
 const SUSPENSION: Nanos = Nanos::from_millis(3);
 
-/// The neighbour.
 pub(super) struct Neighbour {
     arbiter: ArbiterDriver,
     states: Arc<StreamStates>,

@@ -26,7 +26,6 @@ use std::collections::BTreeMap;
 /// A block and the rounds beside it.
 #[derive(Debug)]
 struct Block {
-    /// Its rounds.
     rounds: Range<u32>,
     /// Its rounds and those that its edges reach.
     reach: Range<u32>,

@@ -50,7 +50,6 @@ pub struct KeptAnswer<'a> {
     pub observables: &'a [u64],
 }
 
-/// One line of the answers.
 #[derive(Serialize)]
 struct AnswersLine {
     stream: u32,

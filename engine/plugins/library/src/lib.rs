@@ -248,7 +248,6 @@ fn dem_of(detectors: usize, mechanisms: &[(f64, Vec<u32>)]) -> Dem {
     }
 }
 
-/// The plugin.
 struct Plugin {
     decoder: Decoder,
     /// By detector whether it fired.

@@ -140,7 +140,6 @@ impl Plot {
         );
     }
 
-    /// A point with its interval.
     pub fn point(&mut self, x: f64, height: f64, interval: [f64; 2]) {
         let [low, high] = interval.map(|height| self.y(height));
         let (x, y) = (x * 100.0, self.y(height));

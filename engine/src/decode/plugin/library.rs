@@ -102,7 +102,6 @@ fn spelled(path: &Path, loaded: usize) -> PathBuf {
     folder.join("./".repeat(loaded)).join(file)
 }
 
-/// Loads a plugin.
 pub(super) fn load(path: &Path) -> Result<Library, PluginRefused> {
     let library = library(path)?;
     let shown = path.display().to_string();

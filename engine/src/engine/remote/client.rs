@@ -29,7 +29,6 @@ pub(super) enum Closed {
 pub(super) enum Incoming {
     /// No complete line yet.
     Incomplete,
-    /// A request.
     Request(Request),
     /// An invalid request, with the reason in one sentence.
     Invalid(String),

@@ -3,7 +3,6 @@
 use crate::profile::{AlarmRule, OnAlarm};
 use crate::stall::AlarmRequest;
 
-/// A message to the watchdog.
 pub(in crate::engine) enum WatchdogMessage {
     /// The operator acknowledges or snoozes an alarm.
     Request(AlarmRequest),

@@ -44,7 +44,6 @@ pub(super) struct Asked {
 pub(super) struct Content {
     pub(super) status: Status,
     pub(super) result: [u64; OBSERVABLE_WORDS_MAX],
-    /// Bytes of the result.
     pub(super) result_bytes: usize,
 }
 

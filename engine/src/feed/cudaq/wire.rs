@@ -45,7 +45,6 @@ const SLOT_BYTES_MIN: u32 = 57;
 /// All senders have one session each: the protocol has none.
 const SESSION: u64 = 1;
 
-/// A port.
 struct Port {
     listening: Listening,
     outgoing: Outgoing,

@@ -36,7 +36,6 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     pen.put(1, height.saturating_sub(1), &summary, tone);
 }
 
-/// The GPU in one line.
 fn gpu_line(gpu: &GpuView) -> String {
     let (launch, graph) = (&gpu.launch_ns, &gpu.graph_ns);
     let call = time(launch.quantile_ns(0.5));

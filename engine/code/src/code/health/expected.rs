@@ -20,7 +20,6 @@ pub(super) struct Expected {
     pub(super) total_variance: f64,
     /// Pairs of detectors that share a mechanism.
     pub(super) together: Pairs,
-    /// The group of each of them.
     pub(super) group_of: Vec<u8>,
     /// Expected pairs in a shot, per group: with the model's mechanisms, and by chance alone.
     pub(super) pairs: [(f64, f64); GROUPS],

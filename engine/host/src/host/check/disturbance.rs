@@ -13,7 +13,6 @@ const NAMED_MAX: usize = 3;
 /// Gaps a second that pass.
 const GAPS_PER_SECOND_MAX: u64 = 10;
 
-/// The row of interrupts.
 pub(super) fn interrupts(seen: &Observations) -> Row {
     let expected = format!("at most {PER_SECOND_MAX} a second on each hot core");
     let why = "each one takes a hot core away for 1 to 50 µs";

@@ -45,7 +45,6 @@ impl LockDirectory {
         Ok(LockDirectory { path: path.to_owned(), lock_directory })
     }
 
-    /// Opens the directory if it exists.
     pub(super) fn open_existing(path: &Path) -> Option<LockDirectory> {
         Some(LockDirectory { path: path.to_owned(), lock_directory: shared::open_directory(path).ok()? })
     }

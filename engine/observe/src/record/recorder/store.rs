@@ -85,7 +85,6 @@ impl RecentRecording {
     }
 }
 
-/// An error of the disk.
 struct DiskError {
     said: String,
     published: bool,

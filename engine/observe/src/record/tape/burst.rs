@@ -76,7 +76,6 @@ pub(in crate::record) struct Burst {
 }
 
 impl Burst {
-    /// Begins at `at`.
     pub(in crate::record) fn begin(at: Ticks, set: &FastSet) -> Burst {
         Burst { at, last_at: at, last: vec![0; set.len()], samples: 0, out: Vec::new() }
     }
@@ -151,6 +150,5 @@ pub(super) fn samples(
 pub(super) enum Next {
     /// Continue.
     Go,
-    /// Stop.
     Stop,
 }

@@ -187,7 +187,6 @@ pub(in crate::record) fn format_hash() -> u64 {
     layout::hash() ^ FORMAT
 }
 
-/// The head of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::record) struct FileHead {
     pub(in crate::record) version: u64,

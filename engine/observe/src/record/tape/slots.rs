@@ -32,7 +32,6 @@ pub enum Detail {
 const FULL: (usize, usize) = (96, 24);
 /// The same in other snapshots.
 const THIN: (usize, usize) = (48, 8);
-/// Words of a slot.
 const WORDS: usize = size_of::<SlotStamps>() / 8;
 /// Words of a slot that are used.
 const USED: usize = 10;

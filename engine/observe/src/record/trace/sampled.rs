@@ -69,7 +69,6 @@ impl Sampled {
         }
     }
 
-    /// Adds a snapshot.
     pub(super) fn add_snapshot(&mut self, snapshot: &Snapshot, trace: &mut Trace<'_>) {
         let now_ns = snapshot.at_ns;
         let mut seen = BTreeMap::new();

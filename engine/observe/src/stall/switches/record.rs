@@ -18,7 +18,6 @@ const HEAD_BYTES: usize = 8;
 /// A process and one of its threads.
 pub(super) type Task = (u32, u32);
 
-/// One record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Record {
     Switch {

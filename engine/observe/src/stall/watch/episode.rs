@@ -42,7 +42,6 @@ pub(super) fn ticket(onset: Ticks, index: usize) -> u64 {
     onset.0 << THREAD_BITS | index as u64
 }
 
-/// The thread of a ticket.
 pub(super) fn thread_of(ticket: u64) -> usize {
     (ticket & ((1 << THREAD_BITS) - 1)) as usize
 }

@@ -26,7 +26,6 @@ const WAIT: Nanos = Nanos(3_000_000_000);
 /// How a group's work is launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
-    /// By its graph.
     Graph,
     /// By its graph between two events.
     Timed,
