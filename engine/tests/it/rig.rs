@@ -17,7 +17,7 @@ use tempfile::TempDir;
 pub(crate) const LIMIT: Duration = Duration::from_secs(300);
 
 /// Tests that run engines at a time: each waits more than it computes, and each has boards and claims of its own.
-const TESTS_MAX: usize = 3;
+const TESTS_MAX: usize = 2;
 
 /// How many tests run engines, and whether somebody else may begin.
 static TESTS: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());

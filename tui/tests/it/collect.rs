@@ -1,13 +1,13 @@
 //! Collecting logical error rates: killed at any moment, shared by several processes, and what is refused.
 
-use crate::world::{World, until, word};
+use crate::world::{World, only_engine, until, word};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-const SHOTS: u64 = 3_000_000;
+const SHOTS: u64 = 6_000_000;
 
 fn text_of(file: &Path) -> String {
     fs::read_to_string(file).unwrap()
@@ -26,6 +26,8 @@ fn sums(world: &World, file: &Path) -> (u64, u64, usize) {
 
 #[test]
 fn a_collection_that_is_killed_again_and_again_counts_each_shot_once() {
+    // A collection takes cores on which no other thread is pinned.
+    let _alone = only_engine();
     let world = World::new();
     let [parts, whole] = ["parts.csv", "whole.csv"].map(|name| world.path(name));
     let words =
@@ -61,6 +63,8 @@ fn a_collection_that_is_killed_again_and_again_counts_each_shot_once() {
 
 #[test]
 fn shards_are_merged_into_the_rows_of_all_and_two_processes_do_not_share_a_file() {
+    // A collection takes cores on which no other thread is pinned.
+    let _alone = only_engine();
     let world = World::new();
     let file = |index: u32| world.path(&format!("{index}.csv"));
     for index in 1..=3 {
@@ -104,6 +108,8 @@ fn shards_are_merged_into_the_rows_of_all_and_two_processes_do_not_share_a_file(
 
 #[test]
 fn rates_at_other_noise_are_estimated_where_direct_sampling_finds_them() {
+    // A collection takes cores on which no other thread is pinned.
+    let _alone = only_engine();
     let world = World::new();
     let [counted, direct] = ["counted.csv", "direct.csv"].map(|name| word(&world.path(name)));
     let run = |words: &str| {
@@ -121,6 +127,8 @@ fn rates_at_other_noise_are_estimated_where_direct_sampling_finds_them() {
 
 #[test]
 fn what_cannot_be_collected_is_refused_in_one_sentence_and_leaves_no_file() {
+    // A collection takes cores on which no other thread is pinned.
+    let _alone = only_engine();
     let world = World::new();
     let (out, dem) = (world.path("out.csv"), world.put("h.dem", "error(0.1) D0 D1 D2 L0\n"));
     let place = word(&out);

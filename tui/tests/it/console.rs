@@ -302,12 +302,12 @@ fn stop_reading(terminal: &mut Terminal) {
     });
 }
 
-/// Whether the thread `terminal` is inside a write, as the system tells.
+/// Whether the thread that writes to the terminal is inside a write, as the system tells.
 fn is_writing(pid: i32) -> bool {
     const WRITE: &str = if cfg!(target_arch = "x86_64") { "1 " } else { "64 " };
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     tasks.filter_map(Result::ok).map(|task| task.path()).any(|task| {
         let read = |name: &str| std::fs::read_to_string(task.join(name)).unwrap_or_default();
-        read("comm").trim() == "terminal" && read("syscall").starts_with(WRITE)
+        read("comm").trim() == "pinwheel-screen" && read("syscall").starts_with(WRITE)
     })
 }

@@ -22,7 +22,7 @@ const CALM_SHOT: (&str, &str) = ("shot_deadline_us: 1000000,", "shot_deadline_us
 const CALM_WAIT: (&str, &str) = ("            deadline_ms: 1000,", "            deadline_ms: 60000,");
 
 /// Engines that run at a time: each waits more than it computes, and each has boards and claims of its own.
-const ENGINES_MAX: usize = 3;
+const ENGINES_MAX: usize = 2;
 
 /// How many engines run, and whether somebody else may begin.
 static ENGINES: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
