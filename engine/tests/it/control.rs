@@ -212,7 +212,7 @@ fn a_held_feed_takes_nothing_until_it_is_let_go_and_a_rate_is_what_was_asked_for
     let Done::Feed { held: false, .. } = client.done(Command::Resume) else { panic!("let go") };
     until(&engine, "shots again", |snapshot| total(snapshot, |counters| counters.submitted) > submitted + 20);
     let Done::Rate { hz: Some(hz), from } = client.done(Command::Rate { hz: Some(500.0) }) else { panic!("a rate") };
-    assert_eq!((hz, from.as_str(), engine.profile().input.rate), (500.0, "Hz(2000.0)", Rate::Hz(500.0)));
+    assert_eq!((hz, from.as_str(), engine.profile().input.rate), (500.0, "2000/s", Rate::Hz(500.0)));
     assert_eq!(engine.snapshot().engine.rate_hz, Some(500.0));
     assert!(client.refused(Command::Rate { hz: Some(-1.0) }).contains("above 0"));
     assert!(client.refused(Command::Acknowledge { number: 77 }).contains("alarm 77"));
