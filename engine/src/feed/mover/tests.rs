@@ -215,6 +215,24 @@ fn a_move_goes_on_whose_owner_was_quiet_and_died_before_it_answered_the_cancel()
     assert!(bench.mover.is_quiet() && bench.mover.route(2) == (1, 4));
 }
 
+/// Both would answer, and the later answer would lead the shots to the dead silo.
+#[test]
+fn where_the_owner_takes_over_from_the_destination_and_dies_one_request_goes_to_its_successor() {
+    let mut bench = Bench::new();
+    let number = begun(&mut bench, 0);
+    bench.die(1, 0);
+    bench.arbiters[0].send(0, ArbiterReport::Quiet { number });
+    bench.die(0, 1);
+    assert!(bench.mover.is_unassigned(2, 0));
+    assert_eq!(bench.request(1), None, "the takeover request follows");
+    assert!(bench.mover.take_over_stream(2, 1, 5));
+    assert_eq!(bench.request(1), Some(ArbiterRequest::TakeOver { number: number + 1, page: 2, below: 5 }));
+    bench.arbiters[1].send(0, ArbiterReport::Here { number: number + 1, epoch: Epoch::new(4) });
+    bench.step();
+    bench.step();
+    assert!(bench.mover.is_quiet() && bench.mover.route(2) == (1, 4));
+}
+
 #[test]
 fn a_living_owner_is_asked_to_cancel_once_although_the_destination_dies() {
     let mut bench = Bench::new();

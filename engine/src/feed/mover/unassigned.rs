@@ -58,8 +58,11 @@ impl Mover {
                     one.has_failed = true;
                     Self::note(block, one, None, frame);
                     (one.at, one.since) = (MoveStage::Return, frame.now);
-                    let (from, request) = (one.from, one.request_back());
-                    self.ask(from, request);
+                    // Where the destination was the owner, too, the successor gets a takeover request.
+                    if !was_there {
+                        let (from, request) = (one.from, one.request_back());
+                        self.ask(from, request);
+                    }
                 }
                 // Its owner was quiet before it took the cancel: the move goes on.
                 MoveStage::Transfer if was_asked => {
