@@ -1,9 +1,9 @@
 //! The client of an engine's live source: sends shots, receives answers, and gives each answer to the call that waits
 //! for it.
 //!
-//! Owns the connection and the numbers of the shots. Several Python threads share it behind a lock that nobody holds
-//! longer than [`SLICE`]. Bounds: [`IN_FLIGHT_MAX`] shots without an answer, [`OVERDUE_MAX`] more that a socket may have
-//! lost, [`KEPT_MAX`] answers that nobody took.
+//! Owns the connection and the numbers of the shots. Several Python threads share it behind a lock
+//! that nobody holds longer than [`SLICE`]. Bounds: [`IN_FLIGHT_MAX`] shots without an answer,
+//! [`OVERDUE_MAX`] more that a socket may have lost, [`KEPT_MAX`] answers that nobody took.
 //!
 //! ```text
 //!  submit ─▶ next number of the stream ─▶ client ─▶ engine

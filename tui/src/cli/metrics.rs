@@ -42,7 +42,9 @@ const END_TIME: Duration = Duration::from_millis(500);
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     let port = text.parse::<u16>().ok().map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
     port.or_else(|| text.parse().ok()).ok_or_else(|| {
-        "expected a port, which only this machine reaches, or an address with a port; write it like 9464 or 127.0.0.1:9464".to_owned()
+        "expected a port, which only this machine reaches, or an address with a port; write it like 9464 or \
+         127.0.0.1:9464"
+            .to_owned()
     })
 }
 

@@ -8,11 +8,11 @@ use super::refusal::Refusal;
 use super::replay::{seconds, words};
 use super::say::{self, written};
 use super::{engines, runs};
+use crate::model::derived::utc_ns;
 use crate::source::replay::Replay;
 use crate::term;
 use clap::Args as ClapArgs;
 use pinwheel_engine::board::image::{self, Image};
-use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::board::{self, OwnerState};
 use pinwheel_engine::record::tape::{Moment, Tape, TapeError};
 use pinwheel_report::moment::moment;
@@ -84,7 +84,8 @@ fn find(directory: &Path, pid: Option<u32>) -> Result<LeftBoard, Refusal> {
             Ok((image, OwnerState::Dead)) => {
                 let at = image.last_sign().map_err(TapeError::from)?;
                 let moment = Moment::new(at, image);
-                let ended_ns = moment.snapshot().map_err(TapeError::from)?.map_or(0, |snapshot| utc_ns(&snapshot));
+                let ended_ns =
+                    moment.snapshot().map_err(TapeError::from)?.map_or(0, |snapshot| utc_ns(&snapshot, snapshot.at_ns));
                 if last.as_ref().is_none_or(|(before_ns, _)| ended_ns > *before_ns) {
                     last = Some((ended_ns, LeftBoard { file, moment }));
                 }
@@ -98,18 +99,11 @@ fn find(directory: &Path, pid: Option<u32>) -> Result<LeftBoard, Refusal> {
     last.map(|(_, left)| left).ok_or_else(|| nothing(directory, pid, refused.as_deref().unwrap_or("none")))
 }
 
-/// When a snapshot was, nanoseconds since 1970.
-fn utc_ns(snapshot: &Snapshot) -> u64 {
-    let start_ns = snapshot.engine.started_utc_s.saturating_mul(1_000_000_000);
-    let pair = snapshot.clock.pair.as_ref();
-    let (from_ns, utc_ns) = pair.map_or((0, start_ns), |pair| (pair.at_ns, pair.utc_ns));
-    utc_ns.saturating_add(snapshot.at_ns).saturating_sub(from_ns)
-}
-
 fn nothing(directory: &Path, pid: Option<u32>, found: &str) -> Refusal {
     let whose = pid.map_or_else(|| "a killed process".to_owned(), |pid| format!("process {pid}, killed"));
     let about = format!("boards in {}", directory.display());
-    let remedy = "an engine that ended normally leaves none: open its run with pinwheel replay last; boards under another PINWHEEL_SHM are not searched";
+    let remedy = "an engine that ended normally leaves none: open its run with pinwheel replay last; boards under \
+                  another PINWHEEL_SHM are not searched";
     Refusal::unusable(about, found, format!("the board of {whose}"), remedy)
 }
 

@@ -215,7 +215,8 @@ impl Source for Attach {
         let seen = self.last.filter(|seen| seen.owner_state == OwnerState::Dead && seen.phase != Phase::Shutdown)?;
         let (pid, at_s) = (self.parts.pid, seen.at_ns as f64 / 1e9);
         Some(format!(
-            "process {pid} ended {at_s:.1} s after its start, before the end of its run; read its board with pinwheel postmortem {pid}"
+            "process {pid} ended {at_s:.1} s after its start, before the end of its run; read its board with \
+             pinwheel postmortem {pid}"
         ))
     }
 

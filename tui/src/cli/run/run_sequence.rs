@@ -264,7 +264,8 @@ impl RunSequence {
             && let Some(model) = run.engine().other_model()
         {
             return Err(format!(
-                "shots are decoded by {} instead of the model of the start; name the model of the next input with --dem",
+                "shots are decoded by {} instead of the model of the start; name the model of the next input with \
+                 --dem",
                 model.name
             ));
         }
