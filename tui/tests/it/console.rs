@@ -83,7 +83,8 @@ fn a_load_of_the_arbiter_shows_who_has_which_page_until_one_quits() {
 
 #[test]
 fn a_gentler_profile_takes_two_keys_and_every_thread_acknowledges_it() {
-    let _one = engine();
+    // Beside an engine on all cores, this one runs with spin Shared from its start, and no profile is gentler.
+    let _only = only_engine();
     let world = World::new();
     let mut terminal =
         Terminal::start(&world, "run --profiles calm --profile lab --rate 2000 --logs logs", (120, 40), &[]);
@@ -95,7 +96,6 @@ fn a_gentler_profile_takes_two_keys_and_every_thread_acknowledges_it() {
     terminal.press("2");
     terminal.see("all threads under shared", |screen| {
         let rows: Vec<String> = screen.rows(0, 120).filter(|row| is_thread(row)).collect();
-        // One thread has all the roles where another engine has the other core.
         !rows.is_empty() && rows.iter().all(|row| row.contains(" shared "))
     });
     terminal.see_words(&["epoch 2 of 2"]);
