@@ -63,7 +63,7 @@ use crate::host::HostError;
 use crate::hot::RoleError;
 use crate::hot::drill_role::DrillCommand;
 use crate::plan::{Plan, PlanError};
-use crate::profile::{OnHangup, Profile};
+use crate::profile::Profile;
 use crate::record::{AnswerSink, EventSink, RecentRecording, tape};
 use command::Executor;
 use std::path::PathBuf;
@@ -426,12 +426,6 @@ impl Engine {
     #[must_use]
     pub fn lasting_profile(&self) -> (String, Arc<Profile>) {
         self.executor.steering.lock().lasting()
-    }
-
-    /// Reaction to a lost terminal, from the profile in force.
-    #[must_use]
-    pub fn on_hangup(&self) -> OnHangup {
-        self.profile().on_hangup
     }
 
     /// The thread plan.

@@ -174,12 +174,6 @@ impl Assembly {
         self.streams.len() as u32
     }
 
-    /// Width and encoding of all shots.
-    #[must_use]
-    pub fn width(&self) -> Width {
-        self.width
-    }
-
     /// The bits of the shot that was [`Verdict::Whole`]; from the next word on its soft bytes, 0 if it has none.
     #[must_use]
     pub fn bits(&self, stream: u32) -> &[u64] {

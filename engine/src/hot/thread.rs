@@ -432,6 +432,11 @@ impl Hot {
             self.roles[place] = Some(made);
             board::set_last(&block.roles[place].died, 0);
         }
+        if block.roles.iter().all(|role| board::get(&role.died) == 0) {
+            // Else a later stop would be told with the place of a panic that is over.
+            board::set(&block.panic_line, 0);
+            block.panic_file.write("");
+        }
         Ok(())
     }
 
@@ -556,12 +561,13 @@ fn pause() {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
 
-    use super::{HotThread, Placing, Shared, ThreadReport, spawn};
+    use super::{HotThread, PathChange, PathChangeReceiver, Placing, Shared, ThreadReport, spawn};
     use crate::board::{self, Board, Place, Shape};
     use crate::clock::Clock;
     use crate::fault::FaultCode;
     use crate::hot::memory::OnAllocation;
     use crate::hot::{Frame, Role, RoleError, RoleSpec, Work, install_hook};
+    use crate::hot::path_changes;
     use crate::profile::Priority;
     use crate::roles::RoleKind;
     use crate::roles::ThreadState;
@@ -598,14 +604,17 @@ mod tests {
     fn started(
         role: impl FnOnce() -> PanicsOutsideWork + Send + 'static,
     ) -> (Shared, JoinHandle<()>, Receiver<ThreadReport>) {
-        started_with(vec![spec(RoleKind::Poll, role)])
+        started_with(vec![spec(RoleKind::Poll, role)], None)
     }
 
     fn spec<R: Role + 'static>(kind: RoleKind, role: impl FnOnce() -> R + Send + 'static) -> RoleSpec {
         RoleSpec { kind, silo: 0, index: 0, build: Box::new(|_| Ok(Box::new(role()))) }
     }
 
-    fn started_with(specs: Vec<RoleSpec>) -> (Shared, JoinHandle<()>, Receiver<ThreadReport>) {
+    fn started_with(
+        specs: Vec<RoleSpec>,
+        path_changes: Option<PathChangeReceiver>,
+    ) -> (Shared, JoinHandle<()>, Receiver<ThreadReport>) {
         install_hook();
         let shape = Shape { threads: 1, silos: 1, slots: 8, workers: 1, decoders: 1, streams: 1 };
         let shared = Shared {
@@ -622,8 +631,7 @@ mod tests {
         let placing = Placing { core: None, elsewhere: Vec::new(), priority: Priority::Normal };
         let budgets = SpinBudgets { lab_spin_ticks: 1, shared_spin_ticks: 1, shared_sleep_ns: 1_000 };
         let spin = Arc::new(SpinWord::new(SpinPolicy::Shared, budgets));
-        let (log, path_changes, shared_too) = (None, None, shared.clone());
-        let thread = HotThread { index: 0, placing, specs, spin, log, path_changes, shared: shared_too };
+        let thread = HotThread { index: 0, placing, specs, spin, log: None, path_changes, shared: shared.clone() };
         let thread = spawn("hot-0", thread, sender).unwrap();
         (shared, thread, reports)
     }
@@ -680,7 +688,7 @@ mod tests {
             let said = sender.clone();
             spec(kind, move || Says { kind, items, said })
         });
-        let (shared, thread, reports) = started_with(specs.into());
+        let (shared, thread, reports) = started_with(specs.into(), None);
         shared.phase.advance(Phase::Warmup);
         (0..2).for_each(|_| assert!(reports.recv().unwrap().result.is_ok()));
         shared.phase.advance(Phase::Live);
@@ -688,6 +696,51 @@ mod tests {
         // Before the decode that follows, and only after a harvest that had work.
         let frame = [(Feed, "works"), (Harvest, "works"), (Decode, "works")];
         assert_eq!(calls, [&frame[..2], &[(Feed, "sends")], &frame[2..], &frame].concat());
+        shared.phase.advance(Phase::Shutdown);
+        thread.join().unwrap();
+    }
+
+    /// A role that panics in its work.
+    struct PanicsInWork;
+
+    impl Role for PanicsInWork {
+        fn kind(&self) -> RoleKind {
+            RoleKind::Poll
+        }
+
+        fn warm_up(&mut self, _: &mut Frame<'_>) -> Result<(), RoleError> {
+            Ok(())
+        }
+
+        fn work(&mut self, frame: &mut Frame<'_>) -> Work {
+            assert!(frame.phase != Phase::Live, "a panic on purpose");
+            Work(0)
+        }
+
+        fn is_drained(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn the_place_of_a_panic_is_forgotten_when_all_roles_of_the_thread_are_back() {
+        let (mut changes, receiver) = path_changes();
+        let specs = vec![spec(RoleKind::Poll, || PanicsInWork)];
+        let (shared, thread, reports) = started_with(specs, Some(receiver));
+        let block = shared.board.thread(0);
+        shared.phase.advance(Phase::Warmup);
+        (0..2).for_each(|_| assert!(reports.recv().unwrap().result.is_ok()));
+        shared.phase.advance(Phase::Live);
+        while board::get(&block.roles[0].died) == 0 {
+            std::thread::yield_now();
+        }
+        assert!(block.panic_file.read().ends_with("hot/thread.rs") && board::get(&block.panic_line) > 0);
+        let (said, _calls) = channel();
+        let sound = spec(RoleKind::Poll, move || Says { kind: RoleKind::Poll, items: 0, said });
+        assert!(changes.push(PathChange::Restart(vec![sound])).is_ok());
+        assert!(reports.recv().unwrap().result.is_ok());
+        assert_eq!((block.panic_file.read().as_str(), board::get(&block.panic_line)), ("", 0));
+        assert_eq!(board::get(&block.roles[0].died), 0);
         shared.phase.advance(Phase::Shutdown);
         thread.join().unwrap();
     }

@@ -91,6 +91,23 @@ pub struct UpArgs {
     pub print: Print,
 }
 
+impl UpArgs {
+    /// Refuses options that need another engine if there is one only.
+    fn require_several(&self) -> Result<(), Refusal> {
+        let given = [
+            ("--kill-one-after", self.kill_one_after),
+            ("--kill-every", self.kill_every),
+            ("--cut-every", self.cut_every),
+            ("--move-every", self.move_every),
+        ];
+        let Some((option, _)) = given.into_iter().find(|(_, span)| span.is_some() && self.count == 1) else {
+            return Ok(());
+        };
+        let remedy = format!("start more engines, or leave {option} out");
+        Err(Refusal::unusable(format!("cluster up 1 {option}"), "one engine", "at least two", remedy))
+    }
+}
+
 fn hz(text: &str) -> Result<f64, String> {
     let expected = || format!("found {text}, expected shots per second above 0 and at most 1000000");
     text.parse().ok().filter(|hz: &f64| *hz > 0.0 && *hz <= 1e6).ok_or_else(expected)
@@ -127,6 +144,7 @@ struct Report {
 pub fn cluster(args: &ClusterArgs) -> Result<u8, Refusal> {
     let Verb::Up(args) = &args.verb;
     hosts::require_build("cluster up")?;
+    args.require_several()?;
     let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
     let about = format!("--dem {}", args.dem);
     let (model, _) = model_file::read(&about, Path::new(&args.dem), Precedence::File)?;

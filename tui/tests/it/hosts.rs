@@ -24,6 +24,9 @@ fn what_cannot_be_shared_is_refused_in_one_sentence() {
         assert!(said.contains(expected) && said.lines().count() == 1, "{words}: {said}");
     };
     refused("run --headless --hosts good.ron --count 5", "a live source of shots");
+    for option in ["--kill-one-after", "--kill-every", "--cut-every", "--move-every"] {
+        refused(&format!("cluster up 1 {option} 1s --duration 2s"), "at least two");
+    }
     world.put("misspelt.ron", "(\n    cluster: \"c\",\n    nmae: \"a\",\n)");
     refused("run --headless --input unix:s --hosts misspelt.ron", "misspelt.ron:3");
     world.put("open.ron", "(cluster: \"c\", name: \"a\", listen: [\"tcp/0.0.0.0:7447\"])");

@@ -206,6 +206,10 @@ pub fn joined(lines: &[String]) -> String {
     text
 }
 
+fn times(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+}
+
 fn ms(ns: u64) -> String {
     format!("{:.1} ms", ns as f64 / 1e6)
 }
@@ -215,6 +219,12 @@ impl Observations {
     fn is_share(&self, part: Option<u64>, percent: u64) -> bool {
         let whole = if self.is_inside { self.span_ns } else { self.stall_ns.min(self.span_ns) };
         whole > 0 && part.is_some_and(|part| part.saturating_mul(100) >= whole.saturating_mul(percent))
+    }
+
+    /// A part of the time between the readings, which may have begun before the stall.
+    fn within(&self, part_ns: u64) -> String {
+        let around = format!(" of the {} around it", ms(self.span_ns));
+        format!("{}{}", ms(part_ns), if part_ns > self.stall_ns { around.as_str() } else { "" })
     }
 
     /// Whether it ran for at least `percent` of the time between the readings.
@@ -296,18 +306,19 @@ fn moved(seen: &Observations) -> Option<Explanation> {
 
 /// CPU quota and heat.
 fn held_back(seen: &Observations) -> Option<Explanation> {
-    if let Some((times, ns)) = seen.throttled.filter(|(times, _)| *times > 0)
+    if let Some((count, ns)) = seen.throttled.filter(|(count, _)| *count > 0)
         && !(seen.is_inside && seen.ran_on(60))
     {
         let sure = if ns >= seen.stall_ns / 2 { Confidence::Certain } else { Confidence::Likely };
         let why = format!(
-            "the control group's CPU quota held it back {times} times, {}; raise cpu.max or cpu.cfs_quota_us",
+            "the control group's CPU quota held it back {}, {}; raise cpu.max or cpu.cfs_quota_us",
+            times(count),
             ms(ns)
         );
         return Some((Cause::Quota, sure, why));
     }
-    let heat = seen.thermal.filter(|times| *times > 0)?;
-    let why = format!("heat slowed its core {heat} times while it ran");
+    let heat = seen.thermal.filter(|count| *count > 0)?;
+    let why = format!("heat slowed its core {} while it ran", times(heat));
     seen.ran_on(50).then_some((Cause::Heat, Confidence::Likely, why))
 }
 
@@ -344,7 +355,7 @@ fn stolen(seen: &Observations) -> Option<Explanation> {
         return None;
     }
     let sure = if is_proven { Confidence::Certain } else { Confidence::Likely };
-    Some((Cause::Steal, sure, format!("the hypervisor took {} of its core for others", ms(ns))))
+    Some((Cause::Steal, sure, format!("the hypervisor took {} of its core for others", seen.within(ns))))
 }
 
 /// Faults that are the cause, and the milliseconds run; `None` if there are too few.
@@ -358,7 +369,7 @@ fn many_faults(seen: &Observations) -> Option<(u64, u64)> {
 fn taken(seen: &Observations) -> Option<Explanation> {
     let switched = seen.switched.as_ref().filter(|switched| is_taken(seen, switched))?;
     let core = seen.found_core.or(seen.core).map_or_else(String::new, |core| format!(" on core {core}"));
-    let (taken, times) = (ms(switched.taken_ns), switched.taken);
+    let (taken, times) = (ms(switched.taken_ns), times(switched.taken));
     let each: Vec<String> = who_ran(seen).iter().map(|(who, ns)| format!("{who}, which ran {}", ms(*ns))).collect();
     let whom = if !each.is_empty() {
         format!(" by {}{core}", each.join(" and "))
@@ -372,7 +383,7 @@ fn taken(seen: &Observations) -> Option<Explanation> {
     Some((
         Cause::Descheduled,
         Confidence::Certain,
-        format!("descheduled {taken}{whom}; its core was taken {times} times, by record"),
+        format!("descheduled {taken}{whom}; its core was taken {times}, by record"),
     ))
 }
 
@@ -386,12 +397,12 @@ fn waiting(seen: &Observations) -> Option<Explanation> {
     Some(match who_ran(seen).first() {
         Some((who, ran_ns)) => {
             let ran = if *ran_ns > 0 { format!(", which ran {}", ms(*ran_ns)) } else { String::new() };
-            let why = format!("descheduled {} by {who}{ran}{core}", ms(waited));
+            let why = format!("descheduled {} by {who}{ran}{core}", seen.within(waited));
             (Cause::Descheduled, Confidence::Likely, why)
         }
         None => {
             let unknown = switches::unknown(&seen.hidden);
-            (Cause::Descheduled, Confidence::Likely, format!("descheduled {}{core}; {unknown}", ms(waited)))
+            (Cause::Descheduled, Confidence::Likely, format!("descheduled {}{core}; {unknown}", seen.within(waited)))
         }
     })
 }

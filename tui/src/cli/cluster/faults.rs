@@ -4,7 +4,7 @@
 //! On the main thread, between two passes of the senders. One engine is away at a time, so that each sender finds
 //! another one.
 
-use super::load::Load;
+use super::load::{self, Load};
 use super::processes::Processes;
 use super::{START_LIMIT, UpArgs};
 use crate::cli::refusal::Refusal;
@@ -46,12 +46,11 @@ pub(super) struct Faults {
 
 impl Faults {
     pub(super) fn new(args: &UpArgs) -> Faults {
-        let several = args.count > 1;
         Faults {
-            kill_one: args.kill_one_after.filter(|_| several),
-            next_kill: args.kill_every.filter(|_| several),
+            kill_one: args.kill_one_after,
+            next_kill: args.kill_every,
             kill_every: args.kill_every.unwrap_or_default(),
-            next_cut: args.cut_every.filter(|_| several),
+            next_cut: args.cut_every,
             cut_every: args.cut_every.unwrap_or_default(),
             next_move: args.move_every,
             move_every: args.move_every.unwrap_or_default(),
@@ -124,6 +123,7 @@ impl Faults {
         while self.away.as_ref().is_some_and(|away| away.is_started) {
             self.bring_back(processes, load)?;
             load.pass(processes, None)?;
+            load::pause();
         }
         Ok(())
     }

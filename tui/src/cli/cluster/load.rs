@@ -380,6 +380,6 @@ impl Load {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the main thread of a command; it runs no engine")]
-fn pause() {
+pub(super) fn pause() {
     std::thread::sleep(Duration::from_micros(200));
 }

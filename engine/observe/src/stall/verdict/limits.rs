@@ -120,6 +120,17 @@ fn everything_is_frozen_only_if_all_threads_and_the_watchdog_stood_still() {
 }
 
 #[test]
+fn an_amount_above_the_stall_names_the_time_that_it_is_of() {
+    let sentence = |ns: Change| seen(ns).2;
+    let waited = sentence(|seen| (around(seen), seen.waited_ns = Some(72 * MS)).1);
+    assert!(waited.contains("stood still 20.0 ms in poll: descheduled 72.0 ms of the 100.0 ms around it"), "{waited}");
+    let most = sentence(|seen| (around(seen), seen.waited_ns = Some(20 * MS)).1);
+    assert!(most.contains("descheduled 20.0 ms on core 1; "), "{most}");
+    let once = sentence(|seen| seen.throttled = Some((1, 10 * MS)));
+    assert!(once.contains("held it back once, 10.0 ms"), "{once}");
+}
+
+#[test]
 fn a_quota_explains_no_thread_that_ran_and_is_certain_from_half_of_the_stall_on() {
     let sure = |ns: Change| (seen(ns).0, seen(ns).1);
     assert_eq!(sure(|seen| seen.throttled = Some((1, 10 * MS))), (Cause::Quota, Confidence::Certain));
