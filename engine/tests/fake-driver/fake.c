@@ -8,8 +8,9 @@
 //   cc -O2 -shared -fPIC -pthread -I engine/kernels -o DIR/libcuda.so.1 engine/tests/fake-driver/fake.c
 //   LD_LIBRARY_PATH=DIR pinwheel run --device cuda …
 //
-// FAKE_DEVICES=N (0: none), FAKE_VERSION=13000, FAKE_CAPABILITY=90, and FAKE_RULES, a list of CALL:CODE:FROM:COUNT[:KIND]
-// parted by commas: from its FROM-th use on, COUNT uses (0: all) of CALL answer CODE. KIND sticky: the context answers it
+// FAKE_DEVICES=N (0: none), FAKE_VERSION=13000, FAKE_CAPABILITY=90, FAKE_POOL=0 (MiB of device memory that the driver
+// keeps, and allocates from first: free memory is less only beyond them), and FAKE_RULES, a list of
+// CALL:CODE:FROM:COUNT[:KIND] parted by commas: from its FROM-th use on, COUNT uses (0: all) of CALL answer CODE. KIND sticky: the context answers it
 // from then on and runs nothing more; where it is an error of a kernel, so do all contexts, and none is created any
 // more. KIND fault: the graph is launched and its kernel fails with CODE: no graph of the process runs any more, and
 // 150 ms later all contexts answer CODE, as on an H100. KIND delay: the graph is launched, and runs CODE milliseconds late.
@@ -249,6 +250,7 @@ int cuCtxSynchronize(void)
 int cuCtxDestroy_v2(Context *context)
 {
     int poison = context->poison;
+    CALL("cuCtxDestroy_v2");
     pthread_mutex_lock(&lock);
     context->is_ending = 1;
     pthread_cond_broadcast(&change);
@@ -287,7 +289,8 @@ int cuModuleGetFunction(Function **function, void *module, const char *name)
 int cuMemGetInfo_v2(size_t *unused, size_t *total) {
     IN_CONTEXT("cuMemGetInfo_v2");
     *total = (size_t)1 << 34;
-    *unused = *total / 2 - used;
+    size_t pool = (size_t)setting("FAKE_POOL", 0) << 20;
+    *unused = *total / 2 - (used > pool ? used : pool);
     return OK;
 }
 int cuMemAlloc_v2(Address *address, size_t bytes)

@@ -11,6 +11,7 @@ use clap::Args as ClapArgs;
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::code::{Model, bundled_named};
 use pinwheel_engine::device::cuda::check::{CheckConfig, GpuCheck, Scale, Step, check};
+use pinwheel_engine::host::HostFacts;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -39,6 +40,10 @@ pub struct GpuCheckArgs {
 }
 
 pub fn gpu_check(args: &GpuCheckArgs) -> Result<u8, Refusal> {
+    if let Some(core) = args.core {
+        // A core that the check cannot pin itself to would leave the times without a place.
+        HostFacts::read()?.restrict(&[core])?;
+    }
     let bundled = |name: &str| -> Result<(Model, String), Refusal> {
         let model = bundled_named(name).map_err(|error| Refusal::Usage(format!("gpu-check: {error}")))?;
         Ok((model, name.to_owned()))

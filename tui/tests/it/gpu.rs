@@ -370,6 +370,8 @@ fn gpu_check_holds_on_a_sound_driver_and_fails_on_another() {
     assert!(failed[0]["detail"].as_str().unwrap().contains("classified as Lost"), "{failed:?}");
     let none = on_driver(&world, "gpu-check", &[("FAKE_DEVICES", "0")]).exits(2);
     assert!(none.err.contains("the CUDA driver finds no device") && none.out.is_empty(), "{}", none.err);
+    let elsewhere = on_driver(&world, "gpu-check --quick --core 1023", &[]).exits(2);
+    assert!(elsewhere.err.contains("core 1023 is not allowed to this process"), "{}", elsewhere.err);
 }
 
 /// A device so slow that steps end at their time. Some 2,500 launches come before the step `launches`, which
@@ -394,4 +396,21 @@ fn gpu_check_fails_steps_that_measured_nothing() {
     let failed: Vec<_> = found["steps"].as_array().unwrap().iter().filter(|step| step["ok"] == false).collect();
     assert_eq!(failed.len(), 1, "{failed:?}");
     assert!(failed[0]["detail"].as_str().unwrap().contains("had a detection event"), "{failed:?}");
+}
+
+/// A driver allocates small requests from memory that it keeps. A context that is not destroyed keeps its memory.
+#[test]
+fn gpu_check_measures_free_memory_by_more_than_a_driver_keeps() {
+    let _one = engine();
+    let teardown = |fake: (&str, &str)| {
+        let found = on_driver(&World::new(), "gpu-check --quick --json", &[fake]).json();
+        let step = found["steps"].as_array().unwrap().iter().find(|step| step["name"] == "teardown").unwrap().clone();
+        (step["ok"] == true, step["detail"].as_str().unwrap().to_owned())
+    };
+    let (ok, detail) = teardown(("FAKE_POOL", "32"));
+    assert!(ok, "{detail}");
+    let (ok, detail) = teardown(("FAKE_POOL", "1024"));
+    assert!(!ok && detail.contains("measured nothing"), "{detail}");
+    let (ok, detail) = teardown(("FAKE_RULES", "cuCtxDestroy_v2:999:1:0"));
+    assert!(!ok && detail.contains("bytes of device memory are missing"), "{detail}");
 }
