@@ -331,9 +331,9 @@ impl Tape {
     pub fn at(&mut self, at: Ticks) -> Result<Option<Moment>, TapeError> {
         let after = self.keys.partition_point(|key| key.time() <= at);
         let Some(number) = after.checked_sub(1).or((!self.keys.is_empty()).then_some(0)) else { return Ok(None) };
+        let Some(number) = self.load(number)? else { return Ok(None) };
         let key = self.keys[number];
         let at = at.max(key.time());
-        self.load(number)?;
         let mut timeline = Timeline::at(key);
         let mut moment = Moment { at: key.at, image: Image::blank(self.head.shape), back: key.back };
         let mut expected = None;
@@ -382,13 +382,24 @@ impl Tape {
         Ok(())
     }
 
-    fn load(&mut self, number: usize) -> Result<(), TapeError> {
-        let end = self.segment_end(number);
-        if self.segment.as_ref().is_none_or(|(have, until, _)| (*have, *until) != (number, end)) {
-            let bytes = self.segment_bytes(number)?;
-            self.segment = Some((number, end, parts_of(&bytes, |_| true)));
+    /// Reads segment `number`. If its key snapshot is damaged, reads the one before it: an index may name a
+    /// key snapshot that a search does not find. Returns the number of the segment, `None` without any.
+    fn load(&mut self, mut number: usize) -> Result<Option<usize>, TapeError> {
+        while number < self.keys.len() {
+            let end = self.segment_end(number);
+            if self.segment.as_ref().is_some_and(|(have, until, _)| (*have, *until) == (number, end)) {
+                return Ok(Some(number));
+            }
+            let parts = parts_of(&self.segment_bytes(number)?, |_| true);
+            if parts.first().is_some_and(|part| part.head.kind == Kind::Key) {
+                self.segment = Some((number, end, parts));
+                return Ok(Some(number));
+            }
+            self.keys.remove(number);
+            self.segment = None;
+            number = number.saturating_sub(1);
         }
-        Ok(())
+        Ok(None)
     }
 
     fn segment_end(&self, number: usize) -> u64 {
@@ -416,7 +427,12 @@ impl Tape {
             let mut timeline = Timeline::at(key);
             let mut moment = Moment { at: key.at, image: Image::blank(self.head.shape), back: key.back };
             let mut expected = None;
-            for part in parts_of(&bytes, |kind| kind != Kind::Burst) {
+            let parts = parts_of(&bytes, |kind| kind != Kind::Burst);
+            // The index names a key snapshot that is damaged: nothing can be made of what follows it.
+            if parts.first().is_none_or(|part| part.head.kind != Kind::Key) {
+                continue;
+            }
+            for part in parts {
                 if expected.is_some_and(|number| number != part.head.number)
                     || delta::apply(&mut moment.image, self.slots_from, part.head.at, &part.payload).is_none()
                 {

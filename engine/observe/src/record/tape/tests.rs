@@ -212,19 +212,30 @@ fn a_recording_that_is_cut_at_any_byte_opens_and_holds_all_that_was_whole() {
 
 #[test]
 fn a_flipped_byte_loses_only_the_records_that_depend_on_it() {
-    let (bytes, _, expected) = recording(15, 5);
+    let (bytes, index, expected) = recording(15, 5);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(super::INDEX), &index).unwrap();
     for at in (FILE_HEAD_BYTES..bytes.len()).step_by(7) {
         let mut damaged = bytes.clone();
         damaged[at] ^= 0x55;
-        let mut tape = Tape::from_bytes(damaged).unwrap();
-        let readable = (0..15).filter(|step| {
-            let wanted = Ticks(2_000 + step * 1_000);
-            let moment = tape.at(wanted).unwrap().unwrap();
-            let place = expected.iter().position(|(at, _)| *at == moment.at).unwrap();
-            assert_eq!(moment.image, expected[place].1, "a moment that is shown is as it was");
-            moment.at == wanted
-        });
-        assert!(readable.count() >= 10, "byte {at}");
+        std::fs::write(folder.path().join(super::FILE), &damaged).unwrap();
+        let indexed = Tape::open(folder.path()).unwrap();
+        for mut tape in [Tape::from_bytes(damaged).unwrap(), indexed] {
+            let mut played = 0;
+            tape.play(Ticks(0), Ticks(u64::MAX), |moment| {
+                assert!(expected.contains(&(moment.at, moment.image.clone())), "byte {at}");
+                played += 1;
+            })
+            .unwrap();
+            let readable = (0..15).filter(|step| {
+                let wanted = Ticks(2_000 + step * 1_000);
+                let moment = tape.at(wanted).unwrap().unwrap();
+                let place = expected.iter().position(|(at, _)| *at == moment.at).unwrap();
+                assert_eq!(moment.image, expected[place].1, "a moment that is shown is as it was");
+                moment.at == wanted
+            });
+            assert_eq!((readable.count(), played >= 10), (played, true), "byte {at}");
+        }
     }
 }
 
