@@ -4,7 +4,7 @@
 //! Cold. One interval for each key snapshot, see [`super::tape::KEY_EVERY`]. Values are
 //! nanoseconds, the upper bounds of the board's buckets (at most 6.25 % above the true values).
 
-use super::tape::{Tape, TapeError};
+use super::tape::{Moment, Tape, TapeError};
 use crate::board::histogram::Histogram;
 use crate::board::snapshot::Snapshot;
 use crate::units::Nanos;
@@ -33,27 +33,23 @@ pub enum HlogError {
 /// # Errors
 /// [`HlogError`], one sentence.
 pub fn write(tape: &mut Tape, out: &mut dyn Write) -> Result<(), HlogError> {
-    let mut moments = tape.keys();
-    moments.extend(tape.span().map(|(_, last)| last).filter(|last| moments.last() != Some(last)));
+    let (start, rate) = (tape.start(), tape.rate());
     let mut serializer = V2DeflateSerializer::new();
     let mut log = IntervalLogWriterBuilder::new();
     log.add_comment("[Latency of Pinwheel's shots; values are nanoseconds]").with_max_value_divisor(1e6);
     let mut out = ErrorCapture { out, error: None };
     let mut writer = None;
     let mut before: Option<(Nanos, Vec<(String, Histogram)>)> = None;
-    let mut log = Some(log);
-    for at in moments {
-        let Some(moment) = tape.at(at)? else { continue };
-        let Some(snapshot) = moment.snapshot().map_err(TapeError::Board)? else { continue };
-        let (now, all) = (tape.since_start(moment.time()), histograms(&snapshot));
-        if writer.is_none()
-            && let Some(mut builder) = log.take()
-        {
+    let mut unopened = Some((log, &mut out, &mut serializer));
+    let mut add = |moment: &Moment| -> Result<(), HlogError> {
+        let Some(snapshot) = moment.snapshot().map_err(TapeError::Board)? else { return Ok(()) };
+        let (now, all) = (rate.nanos(moment.time().since(start)), histograms(&snapshot));
+        if let Some((mut log, out, serializer)) = unopened.take() {
             // Another program may have written any number.
             let started = Duration::from_secs(snapshot.engine.started_utc_s);
             let start = SystemTime::UNIX_EPOCH.checked_add(started).unwrap_or(SystemTime::UNIX_EPOCH);
-            builder.with_start_time(start).with_base_time(start);
-            writer = Some(builder.begin_log_with(&mut out, &mut serializer)?);
+            log.with_start_time(start).with_base_time(start);
+            writer = Some(log.begin_log_with(out, serializer)?);
         }
         if let (Some((then, earlier)), Some(writer)) = (&before, &mut writer) {
             for ((name, later), (_, earlier)) in all.iter().zip(earlier) {
@@ -68,6 +64,18 @@ pub fn write(tape: &mut Tape, out: &mut dyn Write) -> Result<(), HlogError> {
             }
         }
         before = Some((now, all));
+        Ok(())
+    };
+    let mut written = Ok(());
+    tape.play_keys(1, |moment| {
+        if written.is_ok() {
+            written = add(moment);
+        }
+    })?;
+    written?;
+    let last = tape.span().map(|(_, last)| last).filter(|last| tape.keys().last() != Some(last));
+    if let Some(moment) = last.map(|last| tape.at(last)).transpose()?.flatten() {
+        add(&moment)?;
     }
     drop(writer);
     out.error.map_or(Ok(()), |error| Err(error.into()))
