@@ -453,6 +453,8 @@ impl Report {
         let mut notes = engine.notes.clone();
         notes.extend(context.notes.iter().filter(|note| !engine.notes.contains(note)).cloned());
         notes.extend(outcome.events.iter().filter_map(|ended| ended.clone().err()));
+        notes.extend(outcome.snapshot.recorder.trouble.clone());
+        notes.extend(outcome.snapshot.shadow.as_ref().and_then(|shadow| shadow.trouble.clone()));
         Report {
             version: engine.version.clone(),
             exit_status: conditions::exit_status(&outcome.ended_by, &alarms),

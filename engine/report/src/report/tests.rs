@@ -3,7 +3,7 @@ use super::{Context, Report, progress_line};
 use crate::sound::sound;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::histogram::Histogram;
-use pinwheel_engine::board::snapshot::{Counters, DeviceState, ErrorCount, FaultView};
+use pinwheel_engine::board::snapshot::{Counters, DeviceState, ErrorCount, FaultView, ShadowView};
 use pinwheel_engine::engine::{EndedBy, Outcome};
 use pinwheel_engine::fault::FaultCode;
 use pinwheel_engine::profile::{Faults, Profile};
@@ -211,12 +211,17 @@ fn the_text_shows_nothing_that_was_not_measured() {
 }
 
 #[test]
-fn a_note_is_printed_once_and_an_unanswered_shot_with_its_sequence() {
+fn a_note_and_what_was_not_kept_are_printed_once_and_an_unanswered_shot_with_its_sequence() {
     let mut outcome = sound();
     outcome.unanswered = vec![(3, 17)];
     let notes = vec!["folded onto one hot thread".to_owned(), "ends after 10 s".to_owned()];
     let report = Report::new(&outcome, &Context { notes, ..Context::default() });
     assert_eq!(report.notes, ["folded onto one hot thread", "ends after 10 s"]);
+    outcome.snapshot.recorder.trouble = Some("recorder: cannot write".to_owned());
+    let trouble = Some("cannot write disagreements.b8".to_owned());
+    outcome.snapshot.shadow = Some(ShadowView { trouble, ..ShadowView::default() });
+    let report = Report::new(&outcome, &Context::default());
+    assert_eq!(report.notes, ["folded onto one hot thread", "recorder: cannot write", "cannot write disagreements.b8"]);
     assert!(report.to_string().contains("stream 3, sequence 17"));
 }
 
