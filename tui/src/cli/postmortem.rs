@@ -12,12 +12,13 @@ use crate::model::derived::utc_ns;
 use crate::source::replay::Replay;
 use crate::term;
 use clap::Args as ClapArgs;
-use pinwheel_engine::board::image::{self, Image};
+use pinwheel_engine::board::image::{self, BoardFile, Image};
+use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::board::{self, OwnerState};
 use pinwheel_engine::record::tape::{Moment, Tape, TapeError};
 use pinwheel_report::moment::moment;
 use pinwheel_report::runs::{LeftBoard, left_by, left_in};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -52,10 +53,8 @@ pub fn postmortem(args: &PostmortemArgs, user_paths: &UserPaths) -> Result<u8, R
     let snapshot =
         last.snapshot().ok().flatten().ok_or_else(|| nothing(&directory, pid, "a board whose clock was never set"))?;
     let run = snapshot.recorder.run_dir.clone().map(PathBuf::from).filter(|run| run.is_dir());
-    let died_utc_s = snapshot.engine.started_utc_s + snapshot.at_ns / 1_000_000_000;
     if args.json {
-        let about = json!({"board": file.path.display().to_string(), "pid": file.pid, "started_utc_s": snapshot.engine.started_utc_s,
-            "last_sign_ns": snapshot.at_ns, "last_sign_utc_s": died_utc_s, "run_dir": run});
+        let about = about(&file, &snapshot, run.as_deref());
         return Ok(written(say::json(&mut io::stdout().lock(), &moment(&snapshot, "postmortem", &about)), 0));
     }
     if term::can_show() {
@@ -74,6 +73,13 @@ pub fn postmortem(args: &PostmortemArgs, user_paths: &UserPaths) -> Result<u8, R
         seconds(snapshot.at_ns)
     );
     Ok(written(say::text(&mut io::stdout().lock(), &words(&snapshot, &title)), 0))
+}
+
+/// Whose board it is, and when its process was last alive.
+fn about(file: &BoardFile, snapshot: &Snapshot, run: Option<&Path>) -> Value {
+    json!({"board": file.path.display().to_string(), "pid": file.pid,
+        "started_utc_s": snapshot.engine.started_utc_s, "last_sign_ns": snapshot.at_ns,
+        "last_sign_utc_s": utc_ns(snapshot, snapshot.at_ns) / 1_000_000_000, "run_dir": run})
 }
 
 /// The board of the killed process that ended last: a file's own time is that of its engine's start.
@@ -110,8 +116,11 @@ fn nothing(directory: &Path, pid: Option<u32>, found: &str) -> Refusal {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::find;
+    use super::{about, find};
+    use crate::tests::synthetic::{SyntheticFaults, snapshot};
+    use pinwheel_engine::board::image::BoardFile;
     use pinwheel_engine::board::{Board, Place, Shape, set};
+    use serde_json::json;
     use std::fs::{self, File};
     use std::time::{Duration, UNIX_EPOCH};
 
@@ -133,5 +142,14 @@ mod tests {
         }
         let found = |pid| find(folder.path(), pid).unwrap().file.pid;
         assert_eq!((found(None), found(Some(2))), (1, 2));
+    }
+
+    #[test]
+    fn a_start_at_the_end_of_time_that_another_program_wrote_is_printed() {
+        let file = BoardFile { path: "board-1".into(), pid: 1, owner: 0 };
+        let mut snapshot = snapshot(100, SyntheticFaults::None);
+        snapshot.engine.started_utc_s = u64::MAX;
+        let told = about(&file, &snapshot, None);
+        assert_eq!((&told["last_sign_utc_s"], &told["started_utc_s"]), (&json!(18_446_744_073u64), &json!(u64::MAX)));
     }
 }
