@@ -11,6 +11,7 @@
 //! their commits end (see [`window`](super::window)), so no edges are listed. One decode carries any
 //! number of bits; up to 64 of them cost least.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pinwheel_matching::{
@@ -20,16 +21,79 @@ use pinwheel_matching::{
 
 use super::{DecodeError, Decoded, Matcher};
 use crate::code::graph::Graph;
-use crate::code::heralds::Heralds;
+use crate::code::heralds::{Heralds, SharedEdge};
 use crate::code::soft_edges::SoftEdges;
 use crate::code::{bit, correlations, ones, ones_of};
 
 /// Weights of edges by herald.
 struct HeraldWeights {
+    /// Packed detectors that are heralds.
+    heralds: Box<[u64]>,
     /// For each detector the first of its weights, and the end of the last; heralds have some.
     starts: Box<[u32]>,
     /// Edges with their weights.
     weights: Box<[(u32, f64)]>,
+    /// The same for edges that several heralds are about.
+    shared_starts: Box<[u32]>,
+    shared_of: Box<[u32]>,
+    /// These edges.
+    shared: Box<[SharedEdge]>,
+}
+
+impl HeraldWeights {
+    fn new(graph: &Graph, heralds: &Heralds) -> Self {
+        let mut by_herald: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for (index, edge) in (0..).zip(&heralds.shared) {
+            edge.heralds().for_each(|herald| by_herald.entry(herald).or_default().push(index));
+        }
+        let (mut starts, mut weights) = (Vec::with_capacity(graph.detectors as usize + 1), Vec::new());
+        let (mut shared_starts, mut shared_of) = (Vec::with_capacity(graph.detectors as usize + 1), Vec::new());
+        let mut each = heralds.heralds.iter().peekable();
+        for detector in 0..=graph.detectors {
+            starts.push(weights.len() as u32);
+            shared_starts.push(shared_of.len() as u32);
+            if let Some(herald) = each.next_if(|herald| herald.detector == detector) {
+                weights.extend_from_slice(&herald.edges);
+                shared_of.extend(by_herald.get(&detector).into_iter().flatten());
+            }
+        }
+        Self {
+            heralds: graph.herald_detectors.clone().into(),
+            starts: starts.into(),
+            weights: weights.into(),
+            shared_starts: shared_starts.into(),
+            shared_of: shared_of.into(),
+            shared: heralds.shared.clone().into(),
+        }
+    }
+
+    /// The edges whose weights a shot with this syndrome changes, and these weights; the last one of an edge counts.
+    fn of_shot<'a>(&'a self, syndrome: &'a [u64]) -> impl Iterator<Item = (u32, f64)> + 'a {
+        let fired = |heralds: &'a [u64]| {
+            let words = (0..).zip(syndrome.iter().zip(heralds));
+            words.flat_map(|(at, (given, heralds))| ones_of(given & heralds).map(move |bit| at * 64 + bit))
+        };
+        let range =
+            |starts: &[u32], herald: u32| starts[herald as usize] as usize..starts[herald as usize + 1] as usize;
+        let alone = fired(&self.heralds).flat_map(move |herald| &self.weights[range(&self.starts, herald)]).copied();
+        let sharing = if self.shared.is_empty() { &[][..] } else { &self.heralds };
+        let shared = fired(sharing).flat_map(move |herald| &self.shared_of[range(&self.shared_starts, herald)]);
+        let together = shared.filter_map(|index| {
+            let edge = &self.shared[*index as usize];
+            edge.weight(syndrome).map(|weight| (edge.edge, weight))
+        });
+        alone.chain(together)
+    }
+
+    /// Bytes on the heap.
+    fn heap_bytes(&self) -> usize {
+        let of_shared = self.shared.iter().map(SharedEdge::heap_bytes).sum::<usize>();
+        8 * self.heralds.len()
+            + 4 * (self.starts.len() + self.shared_starts.len() + self.shared_of.len())
+            + size_of_val(&*self.weights)
+            + size_of_val(&*self.shared)
+            + of_shared
+    }
 }
 
 /// How a graph is decoded, with what workers share for it.
@@ -81,22 +145,13 @@ impl GraphModel {
         }
     }
 
-    /// As [`Self::new`], for matching with the weights of each shot's heralds. Where several heralds of a shot
-    /// name an edge, it has the weight of the last.
+    /// As [`Self::new`], for matching with the weights of each shot's heralds.
     ///
     /// # Panics
     ///
     /// As [`Self::new`]; if `heralds` are those of another graph.
     pub(super) fn heralded(graph: &Graph, heralds: &Heralds) -> Self {
-        let (mut starts, mut weights) = (Vec::with_capacity(graph.detectors as usize + 1), Vec::new());
-        let mut each = heralds.heralds.iter().peekable();
-        for detector in 0..=graph.detectors {
-            starts.push(weights.len() as u32);
-            if let Some(herald) = each.next_if(|herald| herald.detector == detector) {
-                weights.extend_from_slice(&herald.edges);
-            }
-        }
-        let prepared = Prepared::Heralded(Arc::new(HeraldWeights { starts: starts.into(), weights: weights.into() }));
+        let prepared = Prepared::Heralded(Arc::new(HeraldWeights::new(graph, heralds)));
         Self::weighted(graph, &heralds.weights, prepared)
     }
 
@@ -203,7 +258,7 @@ impl GraphModel {
     pub(super) fn bytes(&self) -> usize {
         let more = match &self.prepared {
             Prepared::Plain | Prepared::UnionFind => 0,
-            Prepared::Heralded(heralds) => 4 * heralds.starts.len() + heralds.weights.len() * size_of::<(u32, f64)>(),
+            Prepared::Heralded(heralds) => heralds.heap_bytes(),
             Prepared::Soft(soft) => soft.heap_bytes(),
             Prepared::Correlated(correlated) => correlated.bytes(),
             Prepared::Lookup(table) => table.bytes(),
@@ -235,22 +290,17 @@ enum Decoder {
 }
 
 impl Decoder {
-    /// `heralds` have fired beside `defects`, and the shot has these soft bytes.
+    /// The shot has the heralds of `syndrome` beside `defects`, and these soft bytes.
     fn decode(
         &mut self,
         defects: impl Iterator<Item = u32>,
-        heralds: impl Iterator<Item = u32>,
+        syndrome: &[u64],
         soft: &[u64],
         observables: &mut [u64],
     ) -> Result<Matched, DecodeError> {
         let matched = match self {
             Self::Plain(matcher) => matcher.decode(defects, observables),
-            Self::Heralded(matcher, by) => {
-                let HeraldWeights { starts, weights } = &**by;
-                let of = |herald: u32| starts[herald as usize] as usize..starts[herald as usize + 1] as usize;
-                let weights = heralds.flat_map(|herald| &weights[of(herald)]).copied();
-                matcher.decode_weighted(defects, weights, observables)
-            }
+            Self::Heralded(matcher, by) => matcher.decode_weighted(defects, by.of_shot(syndrome), observables),
             Self::Soft(matcher, edges) => matcher.decode_weighted(defects, edges.weights(soft), observables),
             Self::Correlated(matcher) => matcher.decode(defects, observables),
             Self::UnionFind(decoder) => decoder.decode(defects, observables),
@@ -296,7 +346,7 @@ impl GraphMatcher {
         defects: impl Iterator<Item = u32>,
         observables: &mut [u64],
     ) -> Result<f64, DecodeError> {
-        Ok(self.decoder.decode(defects, std::iter::empty(), &[], observables)?.weight)
+        Ok(self.decoder.decode(defects, &[], &[], observables)?.weight)
     }
 
     /// Writes the edges of the matching of `defects` to `edges`, as indices into [`Graph::edges`].
@@ -312,7 +362,7 @@ impl GraphMatcher {
         edges: &mut Vec<u32>,
     ) -> Result<(), DecodeError> {
         edges.clear();
-        self.decoder.decode(defects, std::iter::empty(), &[], &mut [])?;
+        self.decoder.decode(defects, &[], &[], &mut [])?;
         match &mut self.decoder {
             Decoder::Plain(matcher) | Decoder::Heralded(matcher, _) | Decoder::Soft(matcher, _) => {
                 matcher.edges(|edge| edges.push(edge));
@@ -375,10 +425,8 @@ impl Matcher for GraphMatcher {
         for ((word, given), (always, heralds)) in flipped.iter_mut().zip(syndrome).zip(of_model) {
             *word = (given ^ always) & !heralds;
         }
-        let fired = (0..).zip(syndrome.iter().zip(&model.herald_detectors));
-        let heralds = fired.flat_map(|(at, (given, heralds))| ones_of(given & heralds).map(move |bit| at * 64 + bit));
         observables.copy_from_slice(&model.always_observables);
-        let matched = decoder.decode(ones(flipped), heralds, soft, observables);
+        let matched = decoder.decode(ones(flipped), syndrome, soft, observables);
         let weight = matched.inspect_err(|_| observables.fill(0))?.weight;
         // Of an exact matching the weight is that of the best explanation with its observables.
         let least = matches!(decoder, Decoder::Plain(_)).then_some(weight);

@@ -57,6 +57,21 @@ fn heralds_of_erasures_halve_the_logical_errors() {
     assert!(errors[1] > 40 && 2 * errors[0] <= errors[1], "{errors:?} logical errors with and without heralds");
 }
 
+/// The weight of the last one counted.
+#[test]
+fn an_edge_has_the_probability_of_all_of_its_heralds_that_fire() {
+    // D0 and the boundary, or by way of D1 with 0.1 twice. D2 says two of five, D3 one of a thousand.
+    let text = "error(0.01) D0 L0\nerror(0.1) D0 D1\nerror(0.1) D1\n\
+                error(0.004) D0 L0 D2\nerror(0.006) D2\nerror(0.00001) D0 L0 D3\nerror(0.00999) D3\n\
+                detector[herald] D2\ndetector[herald] D3\n";
+    let mut matcher = matcher(&Model::parse(text.as_bytes()).unwrap());
+    for (shot, expected) in [(0b0001, 0), (0b1001, 0), (0b0101, 1), (0b1101, 1)] {
+        let mut found = [0];
+        matcher.decode(&[shot], &mut found).unwrap();
+        assert_eq!(found, [expected], "{shot:b}");
+    }
+}
+
 #[test]
 fn the_engine_answers_shots_with_their_heralds() {
     let home = beside_another();
