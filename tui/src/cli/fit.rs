@@ -160,9 +160,10 @@ fn of_run(args: &FitArgs, user_paths: &UserPaths) -> Result<(String, Model, Pair
     Ok((about, model, counts))
 }
 
-/// Mechanisms whose probability changed most.
+/// Mechanisms whose probability changed, the largest change first.
 fn changes(before: &Model, after: &Model) -> Vec<Change> {
     let mut all: Vec<Change> = (before.errors.iter().zip(&after.errors))
+        .filter(|(before, after)| before.probability != after.probability)
         .map(|(before, after)| Change {
             detectors: before.effect().detectors,
             before: before.probability,
@@ -184,7 +185,9 @@ impl Fitted {
                  shots, or the model's probability where that is less; more shots tell more\n"
             );
         }
-        text += "largest changes:\n";
+        if !changes.is_empty() {
+            text += "largest changes:\n";
+        }
         for Change { detectors, before, after } in changes {
             let names: Vec<String> = detectors.iter().map(|detector| format!("D{detector}")).collect();
             let ratio = after / before;
@@ -207,7 +210,8 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    const MODEL: &str = "error(0.01) D0\nerror(0.01) D0 D1\nerror(0.01) D1 L0\n";
+    /// The last two keep their probability: no detector tells of one, and the other cannot happen.
+    const MODEL: &str = "error(0.01) D0\nerror(0.01) D0 D1\nerror(0.01) D1 L0\nerror(0.01) L0\nerror(0) D0 L0\n";
 
     fn run(words: &[&str]) -> Result<u8, String> {
         let words = ["pinwheel", "fit"].iter().chain(words);
@@ -240,8 +244,8 @@ mod tests {
         assert!((after.errors[1].probability - 0.04).abs() < 0.003, "{after:?}");
         assert!((after.errors[0].probability - 0.01).abs() < 0.003, "{after:?}");
         let changes = changes(&before, &after);
-        assert_eq!(changes[0].detectors, [0, 1]);
-        let text = Fitted { shots: 1, mechanisms: 3, too_rare: 0, changes, written: "F".to_owned() }.text();
+        assert_eq!(changes.iter().map(|change| change.detectors.len()).collect::<Vec<_>>(), [2, 1, 1]);
+        let text = Fitted { shots: 1, mechanisms: 5, too_rare: 0, changes, written: "F".to_owned() }.text();
         assert!(text.contains("D0 D1 ") && text.contains("-> 0.0"), "{text}");
         let said = run(&[data, "--dem", dem, "-o", dem]).unwrap_err();
         assert!(said.contains("--dem"), "{said}");

@@ -87,33 +87,39 @@ fn read_words(about: &str, path: &Path, count: u32) -> Result<ShotSet, Refusal> 
     let mut reader = BufReader::with_capacity(BUFFER_BYTES, file);
     let layout = Layout::detectors(count);
     let mut writer = ShotWriter::new(Vec::new(), Format::B8, layout);
-    let mut shot = vec![0; layout.words()];
+    let (mut record, mut shot) = (Vec::new(), vec![0; layout.words()]);
     let content = |said: String| Refusal::Content { about: about.to_owned(), said };
-    while read_shot_of_words(&mut reader, count, &mut shot).map_err(content)? {
+    while read_shot_of_words(&mut reader, count, &mut record, &mut shot).map_err(content)? {
         writer.write_shot(&shot).map_err(|error| content(error.to_string()))?;
     }
     let bytes = writer.finish().map_err(|error| content(error.to_string()))?;
     ShotSet::read(bytes.as_slice(), Format::B8, layout).map_err(|error| content(error.to_string()))
 }
 
-/// The next shot of `count` words; `false` at the end.
-fn read_shot_of_words(reader: &mut impl Read, count: u32, shot: &mut [u64]) -> Result<bool, String> {
-    shot.fill(0);
-    for outcome in 0..count {
-        let mut word = [0; 4];
-        match reader.read_exact(&mut word) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && outcome == 0 => return Ok(false),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                return Err(format!(
-                    "found {outcome} words in the last shot, expected {count}; check that the file is complete"
-                ));
-            }
-            Err(error) => return Err(format!("reading failed ({error}); check the disk")),
-            Ok(()) => {}
+/// The next shot of `count` words; `false` at the end. `record` is scratch.
+fn read_shot_of_words(
+    reader: &mut impl Read,
+    count: u32,
+    record: &mut Vec<u8>,
+    shot: &mut [u64],
+) -> Result<bool, String> {
+    let bytes = 4 * u64::from(count);
+    record.clear();
+    let read = reader.take(bytes).read_to_end(record);
+    match read.map_err(|error| format!("reading failed ({error}); check the disk"))? as u64 {
+        0 => return Ok(false),
+        found if found < bytes => {
+            return Err(format!(
+                "found {found} bytes in the last shot, expected {bytes}; check that the file is complete"
+            ));
         }
-        match u32::from_le_bytes(word) {
+        _ => {}
+    }
+    shot.fill(0);
+    for (outcome, word) in record.as_chunks().0.iter().enumerate() {
+        match u32::from_le_bytes(*word) {
             0 => {}
-            1 => shot[outcome as usize / 64] |= 1 << (outcome % 64),
+            1 => shot[outcome / 64] |= 1 << (outcome % 64),
             other => return Err(format!("found outcome {other}, expected 0 or 1; write 32-bit words, little-endian")),
         }
     }
@@ -128,11 +134,15 @@ pub fn stdin(model: Arc<Model>, map: Measurements, format: Format) -> Input {
     let name = "standard input, measurements".to_owned();
     let said = |error: &dyn std::fmt::Display| format!("--shots -: {error}");
     let reader: pinwheel_engine::engine::ReadShot = match map.encoding() {
-        Encoding::Int32 => Box::new(move |shot| {
-            let more = read_shot_of_words(&mut input, map.count(), &mut outcomes).map_err(|error| said(&error))?;
-            map.map(&outcomes, shot, &mut flips);
-            Ok(more)
-        }),
+        Encoding::Int32 => {
+            let mut record = Vec::new();
+            Box::new(move |shot| {
+                let more = read_shot_of_words(&mut input, map.count(), &mut record, &mut outcomes);
+                let more = more.map_err(|error| said(&error))?;
+                map.map(&outcomes, shot, &mut flips);
+                Ok(more)
+            })
+        }
         Encoding::Bits => {
             let mut shots = ShotReader::new(input, format, layout);
             Box::new(move |shot| {
@@ -189,9 +199,11 @@ mod tests {
     fn files_that_are_no_measurements_are_refused_in_one_sentence() {
         let folder = tempfile::tempdir().unwrap();
         for (head, bytes, part) in [
-            ("measurements 7 int32", &[1, 0, 0, 0][..], "found 1 words in the last shot"),
+            ("measurements 7 int32", &[1, 0, 0, 0][..], "found 4 bytes in the last shot"),
+            ("measurements 7 int32", &[0; 28 + 3], "found 3 bytes in the last shot"),
+            ("measurements 7 int32", &[0; 28 + 9], "found 9 bytes in the last shot"),
             ("measurements 1 int32", &[2, 0, 0, 0], "an outcome below 1"),
-            ("measurements 7 int32", &[2, 0, 0, 0], "found outcome 2"),
+            ("measurements 7 int32", &[2; 28], "found outcome 33686018"),
             ("measurements 7", &[], "no shots"),
             ("measurements 7", &[0x80], "--shots"),
         ] {
