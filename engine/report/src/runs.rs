@@ -13,6 +13,7 @@ use pinwheel_engine::record::tape::{Moment, Tape, TapeError};
 use pinwheel_engine::units::Ticks;
 use serde_json::Value;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Largest JSON file of a run; its lists grow with streams and threads.
@@ -101,6 +102,9 @@ pub fn left_in(run: &Path) -> Result<LeftBoard, RunError> {
                       pinwheel replay";
         Unusable::new(format!("run {}", run.display()), found, "the board of its killed engine", remedy)
     };
+    if fs::symlink_metadata(&path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return Err(refused("none".to_owned()).into());
+    }
     let (image, _) = Image::open(&path).map_err(|error| refused(error.to_string()))?;
     let at = image.last_sign().map_err(TapeError::from)?;
     let pid = image.pid();

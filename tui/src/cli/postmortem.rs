@@ -116,7 +116,7 @@ fn nothing(directory: &Path, pid: Option<u32>, found: &str) -> Refusal {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{about, find};
+    use super::{about, find, left_in};
     use crate::tests::synthetic::{SyntheticFaults, snapshot};
     use pinwheel_engine::board::image::BoardFile;
     use pinwheel_engine::board::{Board, Place, Shape, set};
@@ -142,6 +142,17 @@ mod tests {
         }
         let found = |pid| find(folder.path(), pid).unwrap().file.pid;
         assert_eq!((found(None), found(Some(2))), (1, 2));
+    }
+
+    #[test]
+    fn a_board_that_cannot_be_read_and_one_that_is_not_there_are_refused_without_the_remedies_of_an_engine() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("board-1"), "torn").unwrap();
+        let torn = find(folder.path(), None).err().unwrap().to_string();
+        let none = left_in(&folder.path().join("run")).err().unwrap().to_string();
+        for (said, found) in [(torn, "board-1: measuring failed (No data"), (none, "found none, expected the board")] {
+            assert!(said.contains(found) && !said.contains("not shared") && !said.contains("mount"), "{said}");
+        }
     }
 
     #[test]

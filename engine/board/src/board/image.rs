@@ -85,7 +85,7 @@ impl Image {
     /// # Errors
     /// [`ImageError`]: the file cannot be read, or is no board of this version.
     pub fn open(path: &Path) -> Result<(Image, OwnerState), ImageError> {
-        let refused = |error: BoardError| ImageError::Refused { path: path.to_owned(), said: error.to_string() };
+        let refused = |error: BoardError| ImageError::Refused { path: path.to_owned(), said: error.cause() };
         let foreign = |found: String, expected: String| ImageError::Foreign { path: path.to_owned(), found, expected };
         let (region, owner_state) = Region::open(path).map_err(refused)?;
         let words = region.section::<AtomicU64>(0, region.bytes() / WORD);

@@ -56,6 +56,13 @@ pub struct BoardError {
     source: std::io::Error,
 }
 
+impl BoardError {
+    /// What failed, without the remedies for a board that is made.
+    pub(super) fn cause(&self) -> String {
+        format!("{} failed ({})", self.step, self.source)
+    }
+}
+
 /// Whether a board's process is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
