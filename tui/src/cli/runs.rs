@@ -5,7 +5,7 @@
 use super::places::{self, UserPaths};
 use super::refusal::Refusal;
 use super::say;
-use super::values::duration;
+use super::values::time;
 use clap::Args as ClapArgs;
 use pinwheel_engine::files;
 use pinwheel_engine::record::runs::is_run_name;
@@ -90,7 +90,7 @@ pub enum When {
 /// `12.5s`, `1m`: after the start; `-5s`: before the end; `end`.
 pub fn when(text: &str) -> Result<When, String> {
     let span = |text: &str| {
-        let found = if text == "0" { Ok(Nanos(0)) } else { duration(text).map(|d| Nanos(d.as_nanos() as u64)) };
+        let found = if text == "0" { Ok(Nanos(0)) } else { time(text).map(|d| Nanos(d.as_nanos() as u64)) };
         found.map_err(|_| format!("found {text}, expected a time after the start like 12.5s or 2m, one before the end like -5s, or end; write it with its unit"))
     };
     match text.strip_prefix('-') {
@@ -148,10 +148,13 @@ mod tests {
     #[test]
     fn moments_are_after_the_start_or_before_the_end() {
         assert_eq!(when("12.5s"), Ok(When::Since(Nanos(12_500_000_000))));
-        assert_eq!(when("0"), Ok(When::Since(Nanos(0))));
+        for start in ["0", "0s", "0.0ms"] {
+            assert_eq!(when(start), Ok(When::Since(Nanos(0))), "{start}");
+        }
+        assert_eq!(when("-0s"), Ok(When::Before(Nanos(0))));
         assert_eq!(when("-5s"), Ok(When::Before(Nanos(5_000_000_000))));
         assert_eq!(when("end"), Ok(When::Before(Nanos(0))));
-        for text in ["", "5", "-", "--5s", "noon"] {
+        for text in ["", "5", "-", "--5s", "noon", "s", "-1e9h", "0x", "nans"] {
             assert!(when(text).is_err_and(|said| said.contains("expected")), "{text}");
         }
     }

@@ -13,9 +13,17 @@ const DURATION_NS_MAX: f64 = 366.0 * 86_400e9;
 
 /// `10s`, `500ms`, `20us`, `1m`, `1.5h`.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let refuse = |found: &str| {
-        format!("found {found}, expected a time above 0 with its unit; write it like 10s, 500ms, 20us or 1m")
-    };
+    let span = time(text)?;
+    if span.is_zero() { Err(time_refused("a time that is not above 0")) } else { Ok(span) }
+}
+
+fn time_refused(found: &str) -> String {
+    format!("found {found}, expected a time above 0 with its unit; write it like 10s, 500ms, 20us or 1m")
+}
+
+/// As [`duration`], or 0.
+pub fn time(text: &str) -> Result<Duration, String> {
+    let refuse = time_refused;
     let split = text.find(|c: char| c.is_alphabetic()).ok_or_else(|| refuse("no unit"))?;
     let (number, unit) = text.split_at(split);
     let Some((_, unit_ns)) = UNITS_NS.into_iter().find(|(name, _)| *name == unit) else {
@@ -24,7 +32,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     let value: f64 = number.parse().map_err(|_| refuse(&format!("number '{number}'")))?;
     let ns = (value * unit_ns).round();
     match ns {
-        1.0..=DURATION_NS_MAX => Ok(Duration::from_nanos(ns as u64)),
+        0.0..=DURATION_NS_MAX => Ok(Duration::from_nanos(ns as u64)),
         _ if ns > DURATION_NS_MAX => Err(refuse("more than a year")),
         _ => Err(refuse("a time that is not above 0")),
     }
