@@ -80,7 +80,7 @@ fn mapped(
 }
 
 /// A file of 32-bit words, little-endian, one for each outcome.
-fn read_words(about: &str, path: &Path, count: u32) -> Result<ShotSet, Refusal> {
+pub fn read_words(about: &str, path: &Path, count: u32) -> Result<ShotSet, Refusal> {
     let words = Layout::detectors(count).words().max(1);
     let bytes_max = (SET_WORDS_MAX / words) as u64 * u64::from(count) * 4;
     let file = open_shots(about, path, "a readable file of 32-bit words", bytes_max)?;

@@ -13,6 +13,7 @@
 
 use super::cudaq::{self, Decoders};
 use super::distinct_files::require_distinct;
+use super::measurements::read_words;
 use super::refusal::Refusal;
 use super::say::{self, Print};
 use super::shots::read_set;
@@ -22,7 +23,7 @@ use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use pinwheel_engine::board;
 use pinwheel_engine::board::histogram::{Histogram, HistogramBlock};
 use pinwheel_engine::clock::Clock;
-use pinwheel_engine::code::{Format, Layout, ShotSet, ShotWriter};
+use pinwheel_engine::code::{Encoding, Format, Layout, ShotSet, ShotWriter};
 use pinwheel_engine::engine::LivePlace;
 use pinwheel_engine::feed::client::{Client, CudaqClient, CudaqDecoders, connect};
 use pinwheel_engine::feed::packet::{Status, Welcome};
@@ -61,7 +62,7 @@ pub struct SendArgs {
     /// Total shots per second of all streams, or max: with 64 shots in flight [default: 10000]
     #[arg(long, value_name = "HZ|max", value_parser = rate_or_max, allow_hyphen_values = true)]
     pub rate: Option<f64>,
-    /// Format of the file: b8, 01 or dets [default: b8]
+    /// Format of the file: b8, 01 or dets [default: b8; words of 32 bits, if the engine's measurements are such]
     #[arg(long, value_name = "b8|01|dets")]
     pub format: Option<Format>,
     /// Soft bytes of the shots: a second file, with a record a shot, where the engine has a map of them
@@ -135,11 +136,7 @@ pub fn send(args: &SendArgs) -> Result<u8, Refusal> {
     let decoders = decoders(args)?;
     let mut client = reach(args, decoders.as_ref(), session, &clock).map_err(|error| trouble(&error))?;
     let welcome = greet(client.as_mut(), &clock).map_err(|error| trouble(&error))?;
-    let about = args.file.display().to_string();
-    let shots = read_set(&about, &args.file, args.format.unwrap_or(Format::B8), Layout::detectors(welcome.bits))?;
-    if shots.is_empty() {
-        return Err(Refusal::unusable(about, "no shots", "at least one", "check that the file is complete"));
-    }
+    let shots = shots_of(&args.file, args.format, &welcome)?;
     let count = shots.len() as u64 * u64::from(args.laps);
     if count > SHOTS_MAX {
         let (found, expected) = (format!("{count} shots in all"), format!("at most {SHOTS_MAX}"));
@@ -164,6 +161,19 @@ pub fn send(args: &SendArgs) -> Result<u8, Refusal> {
         status = 1;
     }
     Ok(args.print.to_stdout(&report, || text(&report), status))
+}
+
+/// The shots of a file, in the form that the engine's source accepts unless a format is named.
+fn shots_of(path: &Path, format: Option<Format>, welcome: &Welcome) -> Result<ShotSet, Refusal> {
+    let about = path.display().to_string();
+    let shots = match (format, welcome.encoding) {
+        (None, Encoding::Int32) => read_words(&about, path, welcome.bits)?,
+        _ => read_set(&about, path, format.unwrap_or(Format::B8), Layout::detectors(welcome.bits))?,
+    };
+    if shots.is_empty() {
+        return Err(Refusal::unusable(about, "no shots", "at least one", "check that the file is complete"));
+    }
+    Ok(shots)
 }
 
 /// The decoders at the source, if it has CUDA-Q's protocol.
@@ -463,10 +473,11 @@ fn text(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Client, Clock, Format, Layout, OBSERVABLE_WORDS_MAX, Run, ShotSet, WINDOW, Welcome};
+    use super::{
+        Client, Clock, Encoding, Format, Layout, OBSERVABLE_WORDS_MAX, Run, ShotSet, WINDOW, Welcome, shots_of,
+    };
     use pinwheel_engine::feed::client::Received;
-    use pinwheel_engine::feed::packet::Encoding;
-    use std::io;
+    use std::{fs, io};
 
     /// A network that loses the first shots, and an engine behind it.
     struct Lossy(Vec<Received>);
@@ -487,6 +498,30 @@ mod tests {
         fn receive(&mut self, take: &mut dyn FnMut(&Received)) -> io::Result<usize> {
             Ok(self.0.drain(..).inspect(|answer| take(answer)).count())
         }
+    }
+
+    /// They were read as bits: 32 times as many shots.
+    #[test]
+    fn words_of_measurements_are_sent_as_run_reads_them() {
+        let welcome = |encoding| Welcome {
+            epoch: 1,
+            session: 1,
+            streams: 1,
+            observables: 1,
+            bits: 8,
+            encoding,
+            soft_bytes: 0,
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let [words, bits] = ["words", "bits"].map(|name| dir.path().join(name));
+        let shots = [0b1000_0001u8, 0b0110_1100];
+        fs::write(&bits, shots).unwrap();
+        let each = shots.iter().flat_map(|shot| (0..8).flat_map(move |bit| u32::from(shot >> bit & 1).to_le_bytes()));
+        fs::write(&words, each.collect::<Vec<u8>>()).unwrap();
+        let expected = ShotSet::read(&shots[..], Format::B8, Layout::detectors(8)).unwrap();
+        assert_eq!(shots_of(&words, None, &welcome(Encoding::Int32)).unwrap(), expected);
+        assert_eq!(shots_of(&bits, Some(Format::B8), &welcome(Encoding::Int32)).unwrap(), expected);
+        assert_eq!(shots_of(&bits, None, &welcome(Encoding::Bits)).unwrap(), expected);
     }
 
     #[test]
