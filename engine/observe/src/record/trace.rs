@@ -25,6 +25,8 @@ use std::io::{self, Write};
 
 /// A thread without a frame for this long is shown as silent.
 const SILENT_NS: u64 = 5_000_000;
+/// Two heartbeats that are closer than this are one: its time is the difference of two rounded times.
+const SAME_NS: u64 = 1_000;
 /// Shots remembered, so that each is written once: more than two snapshots can have in common.
 const EMITTED_MAX: usize = 4_096;
 
@@ -241,8 +243,17 @@ impl Threads {
             }
             let beat_ns = now_ns.saturating_sub(thread.heartbeat_age_ns);
             let is_running = thread.state == ThreadState::Running;
-            match self.silent.insert(index, (beat_ns, now_ns, is_running)) {
-                Some((before_ns, seen_ns, _)) if before_ns != beat_ns && is_silent(before_ns, seen_ns) => {
+            let before = self.silent.get(&index).copied();
+            let begun_ns = match before {
+                Some((begun_ns, seen_ns, _)) if now_ns >= seen_ns && beat_ns <= begun_ns + SAME_NS => begun_ns,
+                // A thread may lose its core between the time of a heartbeat and its writing.
+                Some((_, seen_ns, _)) if now_ns >= seen_ns => beat_ns.max(seen_ns),
+                // The counter went back.
+                _ => beat_ns,
+            };
+            self.silent.insert(index, (begun_ns, now_ns, is_running));
+            match before {
+                Some((before_ns, seen_ns, _)) if before_ns != begun_ns && is_silent(before_ns, seen_ns) => {
                     trace.put(&pause_slice(&self.open[&index].0, track, before_ns, seen_ns));
                 }
                 _ => {}
@@ -281,10 +292,12 @@ fn pause_slice(role: &str, track: (u32, u64), from_ns: u64, to_ns: u64) -> Value
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Threads, Trace};
     use crate::board::{Board, Place, Shape, set};
     use crate::clock::Clock;
     use crate::record::Recorder;
     use crate::roles::RoleKind;
+    use crate::units::{TickRate, Ticks};
     use serde_json::Value;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -327,5 +340,32 @@ mod tests {
         let ended = [slice("idle", 1.0, 399.0), slice("decode", 401.0, 99.0)];
         assert_eq!(slices(2), ended);
         assert_eq!(slices(1), [&ended[..], &[slice("no frame", 400.0, 100.0)]].concat());
+    }
+
+    /// The time of a heartbeat is a difference of two rounded times: it differs by a nanosecond from sample to sample.
+    #[test]
+    fn a_pause_is_one_slice_whatever_the_rate_of_the_counter_and_begins_after_the_one_before_it() {
+        let shape = Shape { threads: 1, silos: 1, slots: 1, workers: 1, decoders: 1, streams: 1 };
+        let board = Board::create(shape, Place::Private).unwrap();
+        let rate = TickRate::from_q32((1 << 32) / 3).unwrap();
+        set(&board.header().nanos_per_tick_q32, rate.nanos_per_tick_q32());
+        let (mut threads, mut out) = (Threads::default(), Vec::new());
+        let mut trace = Trace { out: &mut out, events: 0, error: None };
+        let thread = board.thread(0);
+        set(&thread.state, 1);
+        // The heartbeat of the 50th millisecond is written when the thread runs again, after the 60th.
+        for (ms, beat_ms) in (1..=100).map(|ms| (ms, [20, 50, ms][usize::from(ms > 60) + usize::from(ms > 90)])) {
+            set(&thread.heartbeat, if ms <= 20 { ms } else { beat_ms } * 3_000_001);
+            let clock = Clock::standing(Ticks(ms * 3_000_001 + 1), Ticks(0), rate);
+            threads.sample(&board.snapshot(&clock), &mut trace);
+        }
+        threads.end(&mut trace);
+        let rows: Vec<Value> = serde_json::from_str(&format!("[{}]", String::from_utf8(out).unwrap())).unwrap();
+        let pauses: Vec<(f64, f64)> = rows
+            .iter()
+            .filter(|row| row["name"] == "no frame")
+            .map(|row| ["ts", "dur"].map(|key| (row[key].as_f64().unwrap() / 1_000.0).round()).into())
+            .collect();
+        assert_eq!(pauses, [(20.0, 40.0), (60.0, 30.0)]);
     }
 }
