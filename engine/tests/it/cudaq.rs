@@ -8,6 +8,7 @@ use pinwheel_engine::board::snapshot::{Snapshot, SourceState};
 use pinwheel_engine::code::{Measurements, Model, Sampler, bundled_named};
 use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::engine::{Engine, Input, LivePlace, Network, Outcome};
+use pinwheel_engine::feed::client::{Client as _, CudaqClient, CudaqDecoders, Received};
 use pinwheel_engine::feed::cudaq::frame::{self, Call, HEADER_BYTES, SLOT_BYTES};
 use pinwheel_engine::profile::{Predecoder, Profile, Silos, Window, WindowRounds};
 use pinwheel_engine::streams::DecoderState;
@@ -335,6 +336,33 @@ fn strays_and_another_client_on_the_port_have_no_effect() {
     let outcome = drained(engine);
     let source = &outcome.snapshot.sources[0];
     assert_eq!((source.malformed, source.peers_count, source.answers_dropped), (strays, 2, 0));
+}
+
+/// `pinwheel send` begins each shot with an empty decoder: one that a client before it left in the middle of a volume,
+/// or failed, or with corrections that nobody asked for.
+#[test]
+fn a_client_that_sends_shots_finds_its_decoders_as_they_were_left_and_resets_them() {
+    let _home = beside_another();
+    let (engine, ports) = start(&with_streams(3), &identity(9), one_port(&[0, 1, 2]));
+    let mut earlier = Caller::new(ports[0]);
+    assert_eq!((earlier.enqueue(0, 9, &[0xff, 1]), earlier.enqueue(1, 4, &[9])), (OK, OK));
+    assert_eq!((earlier.enqueue(2, 10, &[0, 0]), earlier.get(2, 9, true).0), (OK, INTERNAL_ERROR));
+    let decoders = CudaqDecoders { numbers: vec![0, 1, 2], bits: 9, observables: 9 };
+    let at = ([127, 0, 0, 1], ports[0]).into();
+    let mut client = CudaqClient::connect(at, decoders, SLOT_BYTES, 2).unwrap();
+    while client.welcome().unwrap().is_none() {}
+    let mut answers = Vec::new();
+    for (stream, shot) in (0..3).map(|stream| (stream, [0x50 | stream as u8, 1])) {
+        let mut is_sent = false;
+        while answers.len() <= stream as usize {
+            // Replies to the calls before it make room.
+            is_sent = is_sent || client.send(stream, 7, &shot).unwrap();
+            let mut take = |answer: &Received| answers.push((answer.stream, answer.status, answer.observables[0]));
+            client.receive(&mut take).unwrap();
+        }
+    }
+    assert_eq!(answers, [(0, 0, 0x150), (1, 0, 0x151), (2, 0, 0x152)]);
+    drained(engine);
 }
 
 /// The socket has no other protection.

@@ -1,8 +1,9 @@
 //! A client that speaks the protocol of CUDA-Q's decoding server.
 //!
-//! Owns one socket. A shot is an `enqueue_syndromes` for each part and a `get_corrections` that
-//! clears; decoders are streams. The protocol has no welcome: the client is told what the decoders
-//! are, and takes a reply to its first `reset_decoder` for one. Never blocks. Bounds:
+//! Owns one socket. A shot is a `reset_decoder`, an `enqueue_syndromes` for each part and a
+//! `get_corrections`; decoders are streams. The reset keeps from a shot what a client before, a lost
+//! call or a failed decode left in the decoder. The protocol has no welcome: the client is told what
+//! the decoders are, and takes a reply to its first `reset_decoder` for one. Never blocks. Bounds:
 //! [`CALLS_MAX`] calls on their way.
 
 use super::{Client, RECEIVED_MAX, Received, Socket, pack, received_bits, sent};
@@ -25,8 +26,8 @@ pub struct CudaqClient {
     decoders: Vec<i64>,
     slot_bytes: u32,
     parts: u32,
-    /// Parts sent of a shot that had no room for all of them.
-    parts_sent: u32,
+    /// Calls sent of a shot that had no room for all of them.
+    calls_sent: u32,
     id: u32,
     /// Number of the call whose reply came last. Replies come in order.
     replied: u32,
@@ -65,7 +66,7 @@ impl CudaqClient {
             decoders: numbers,
             slot_bytes,
             parts: parts.clamp(1, bits.max(1)),
-            parts_sent: 0,
+            calls_sent: 0,
             id: 0,
             replied: 0,
             asked: VecDeque::with_capacity(CALLS_MAX as usize),
@@ -115,8 +116,14 @@ impl Client for CudaqClient {
         let decoder = self.decoders[stream as usize];
         let (width, parts) = (u64::from(self.welcome.bits), u64::from(self.parts));
         let edge = |part: u32| (width * u64::from(part) / parts) as u32;
-        while self.parts_sent < self.parts {
-            let (from, to) = (edge(self.parts_sent), edge(self.parts_sent + 1));
+        if self.calls_sent == 0 {
+            if !self.call(decoder, &Call::Reset)? {
+                return Ok(false);
+            }
+            self.calls_sent = 1;
+        }
+        while self.calls_sent <= self.parts {
+            let (from, to) = (edge(self.calls_sent - 1), edge(self.calls_sent));
             let mut part = std::mem::take(&mut self.part);
             pack(bits, from..to, Encoding::Bits, &mut part);
             let sent = self.call(decoder, &Call::Enqueue { bits: to - from, packed: &part });
@@ -124,13 +131,13 @@ impl Client for CudaqClient {
             if !sent? {
                 return Ok(false);
             }
-            self.parts_sent += 1;
+            self.calls_sent += 1;
         }
         let return_bits = i64::from(self.welcome.observables);
         let sent = self.call(decoder, &Call::Corrections { return_bits, is_clearing: true })?;
         if sent {
             self.asked.push_back((self.id, stream, sequence));
-            self.parts_sent = 0;
+            self.calls_sent = 0;
         }
         Ok(sent)
     }
@@ -141,7 +148,11 @@ impl Client for CudaqClient {
         for _ in 0..RECEIVED_MAX {
             let Some(datagram) = self.socket.next(&mut self.incoming)? else { break };
             let Some(reply) = frame::reply(datagram) else { continue };
-            (self.is_welcome, self.replied) = (true, reply.id);
+            self.is_welcome = true;
+            // Replies to greetings that no longer count come late.
+            if reply.id.wrapping_sub(self.replied) <= CALLS_MAX {
+                self.replied = reply.id;
+            }
             // Replies to the other calls tell nothing else; those that are missing do not come any more.
             let Some(place) = self.asked.iter().position(|(id, ..)| *id == reply.id) else { continue };
             let Some((_, stream, sequence)) = self.asked.drain(..=place).next_back() else { continue };
