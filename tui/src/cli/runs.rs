@@ -16,6 +16,9 @@ use std::path::{Path, PathBuf};
 
 pub use pinwheel_report::runs::{empty, notes, open};
 
+/// Length of the time in a run's name.
+const UTC_BYTES: usize = "20260131T235959Z".len();
+
 /// Options that name a run.
 #[derive(Debug, Clone, ClapArgs)]
 pub struct RunName {
@@ -68,14 +71,19 @@ fn named(run: &str, logs: Option<&Path>, user_paths: &UserPaths) -> Result<PathB
     })
 }
 
-/// The runs in `logs`, oldest first, after those that were renamed: their names do not say when they were.
+/// The runs in `logs`, oldest first, after those that were renamed: their names do not say when they were. Runs of
+/// one second are in the order in which their profiles were written.
 fn list(logs: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(logs).into_iter().flatten().flatten();
-    let mut runs: Vec<PathBuf> =
-        entries.map(|entry| entry.path()).filter(|path| path.join("profile.ron").is_file()).collect();
-    let has_time = |path: &Path| path.file_name().is_some_and(|name| is_run_name(&name.to_string_lossy()));
-    runs.sort_by(|one, other| (has_time(one), one).cmp(&(has_time(other), other)));
-    runs
+    let run = |path: PathBuf| {
+        let profile = fs::metadata(path.join("profile.ron")).ok().filter(fs::Metadata::is_file)?;
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        let began = is_run_name(&name).then(|| (name[..UTC_BYTES].to_owned(), profile.modified().ok()));
+        Some((began, path))
+    };
+    let mut runs: Vec<_> = entries.filter_map(|entry| run(entry.path())).collect();
+    runs.sort();
+    runs.into_iter().map(|(_, path)| path).collect()
 }
 
 /// A moment of a recording, from `--at`.
@@ -131,6 +139,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
     use super::{Nanos, When, list, when};
     use std::fs;
+    use std::time::{Duration, UNIX_EPOCH};
 
     #[test]
     fn the_last_run_is_the_newest_although_older_ones_were_renamed() {
@@ -143,6 +152,22 @@ mod tests {
         let found = list(logs.path());
         let found: Vec<_> = found.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
         assert_eq!(found, ["baseline", "before", "20260131T235959Z-lab", "20260201T000000Z-shared"]);
+    }
+
+    #[test]
+    fn of_runs_of_one_second_the_last_is_the_one_that_began_last_whatever_its_profile() {
+        let logs = tempfile::tempdir().unwrap();
+        let names = ["20260131T235959Z-shared", "20260131T235959Z-lab", "20260131T235959Z-lab-2"];
+        let more = (3..=10).map(|number| format!("20260131T235959Z-lab-{number}"));
+        let names: Vec<String> = names.map(str::to_owned).into_iter().chain(more).collect();
+        for (began_ms, name) in (0..).zip(&names) {
+            fs::create_dir(logs.path().join(name)).unwrap();
+            let profile = fs::File::create(logs.path().join(name).join("profile.ron")).unwrap();
+            profile.set_modified(UNIX_EPOCH + Duration::from_millis(began_ms)).unwrap();
+        }
+        let found = list(logs.path());
+        let found: Vec<_> = found.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
+        assert_eq!(found, names);
     }
 
     #[test]
