@@ -27,7 +27,7 @@
 use std::collections::BTreeMap;
 
 use super::Model;
-use super::pairs::{PairCounts, Pairs, pairs_of};
+use super::pairs::{PairCounts, Pairs};
 
 /// Standard deviation of a weight about the model's, as a share of it.
 const TRUST: f64 = 0.5;
@@ -169,7 +169,7 @@ fn equations(pairs: &Pairs, counts: &PairCounts) -> Result<Vec<Equation>, FitErr
 /// Indices of the equations that a mechanism takes part in.
 fn equations_of(model: &Model, pairs: &Pairs, detectors: &[u32]) -> Vec<usize> {
     let singles = detectors.iter().map(|&detector| detector as usize);
-    let pairs = pairs_of(detectors).filter_map(|ends| pairs.find(ends)).map(|pair| model.detectors as usize + pair);
+    let pairs = pairs.among(detectors).map(|pair| model.detectors as usize + pair);
     singles.chain(pairs).collect()
 }
 
@@ -245,6 +245,17 @@ mod tests {
             let probability = found.model.errors[0].probability;
             assert!((probability - expected).abs() < 1e-12 && found.too_rare == 1, "{shots}: {probability}");
         }
+    }
+
+    /// Its coincidences were taken for those of the others.
+    #[test]
+    fn an_error_of_many_detectors_leaves_those_of_two_of_them_as_they_were() {
+        let text = "error(0.02) D0 D1\nerror(0.02) D0\nerror(0.02) D1\n\
+                    error(0.02) D0 D1 D2 D3 D4 D5 D6 D7 D8 D9\n";
+        let model = Model::parse(text.as_bytes()).unwrap();
+        let pairs = Pairs::new(&model);
+        let fitted = fitted(&model, &pairs, &counted(&model, &pairs, 100_000)).unwrap().model;
+        assert!(fitted.errors.iter().all(|error| (error.probability - 0.02).abs() < 0.002), "{:?}", fitted.errors);
     }
 
     #[test]

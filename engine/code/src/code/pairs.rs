@@ -1,14 +1,15 @@
 //! Pairs of detectors that a mechanism of the model flips together, and which of them fired in a shot.
 //!
 //! Cold code builds them once; then they are only read. Bounded by the model: mechanisms of more than
-//! [`PAIRED_MAX`] detectors make no pairs, nor do those of probability 0.
+//! [`PAIRED_MAX`] detectors make no pairs, but count for the pairs that others have made among their detectors
+//! ([`Pairs::among`]). Mechanisms of probability 0 make none either.
 
 use std::collections::BTreeSet;
 
 use super::{Model, ones, ones_of};
 
 /// Mechanisms of more detectors than this make no pairs.
-pub(super) const PAIRED_MAX: usize = 8;
+const PAIRED_MAX: usize = 8;
 
 /// Partners of one detector whose bits are in one word of a shot.
 #[derive(Debug, Clone, Copy)]
@@ -64,10 +65,14 @@ impl Pairs {
         &self.ends
     }
 
-    /// The index of a pair.
-    #[must_use]
-    pub fn find(&self, ends: (u32, u32)) -> Option<usize> {
-        self.ends.binary_search(&ends).ok()
+    /// Indices of the pairs among `detectors`, which ascend.
+    pub(super) fn among<'a>(&'a self, detectors: &'a [u32]) -> impl Iterator<Item = usize> + 'a {
+        detectors.iter().flat_map(move |&detector| {
+            let first = self.ends.partition_point(|(a, _)| *a < detector);
+            let of_it = self.ends[first..].iter().take_while(move |(a, _)| *a == detector);
+            let among = move |(index, (_, b)): (usize, &(u32, u32))| detectors.binary_search(b).ok().map(|_| index);
+            (first..).zip(of_it).filter_map(among)
+        })
     }
 
     /// Indices of the pairs of which both fired in `shot`.
@@ -141,7 +146,7 @@ impl PairCounts {
 }
 
 /// The pairs of `detectors`, which ascend; none if there are too many.
-pub(super) fn pairs_of(detectors: &[u32]) -> impl Iterator<Item = (u32, u32)> {
+fn pairs_of(detectors: &[u32]) -> impl Iterator<Item = (u32, u32)> {
     let few = if detectors.len() <= PAIRED_MAX { detectors } else { &[] };
     few.iter().enumerate().flat_map(|(index, &a)| few[index + 1..].iter().map(move |&b| (a, b)))
 }
@@ -158,9 +163,10 @@ mod tests {
             let pairs = Pairs::new(&set.model);
             for shot in set.detections.iter().take(200) {
                 let fired: Vec<u32> = ones(shot).collect();
-                let each = fired.iter().flat_map(|&a| fired.iter().map(move |&b| (a, b))).filter(|(a, b)| a < b);
-                let expected: Vec<usize> = each.filter_map(|ends| pairs.find(ends)).collect();
+                let is_fired = |(_, (a, b)): &(usize, &(u32, u32))| fired.contains(a) && fired.contains(b);
+                let expected: Vec<usize> = pairs.ends().iter().enumerate().filter(is_fired).map(|(at, _)| at).collect();
                 assert_eq!(pairs.fired_in(shot).collect::<Vec<_>>(), expected, "{}", set.name);
+                assert_eq!(pairs.among(&fired).collect::<Vec<_>>(), expected, "{}", set.name);
             }
         }
     }
