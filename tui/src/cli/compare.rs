@@ -18,6 +18,7 @@ use pinwheel_engine::files;
 use pinwheel_engine::profile::{self, Change, Profile, diff};
 use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::units::Nanos;
+use pinwheel_report::moment::report_of;
 use pinwheel_report::report::{byar_95, interval_95, merged};
 use pinwheel_report::runs::json_of;
 use serde::Serialize;
@@ -305,7 +306,8 @@ fn environment(one: &Side, other: &Side) -> Vec<Difference> {
 
 fn inputs(one: &Side, other: &Side) -> Vec<Difference> {
     let facts = |side: &Side| -> Vec<(String, String)> {
-        let report = side.report.clone().unwrap_or_default();
+        let of_last = || side.last.as_ref().map(report_of);
+        let report = side.report.clone().or_else(of_last).unwrap_or_default();
         let names = [
             "version",
             "input",
@@ -318,12 +320,12 @@ fn inputs(one: &Side, other: &Side) -> Vec<Difference> {
             "silos",
             "ended_by",
         ];
-        let named = |name: &str| (name.to_owned(), report.get(name).map_or_else(String::new, plain));
-        let model = report.get("model").map_or_else(String::new, |model| {
+        let named = |name: &str| Some((name.to_owned(), plain(report.get(name)?)));
+        let model = report.get("model").map(|model| {
             let part = |name: &str| model.get(name).map_or_else(String::new, plain);
-            format!("{} ({})", part("path"), part("hash"))
+            ("model".to_owned(), format!("{} ({})", part("path"), part("hash")))
         });
-        names.into_iter().map(named).chain([("model".to_owned(), model)]).collect()
+        names.into_iter().filter_map(named).chain(model).collect()
     };
     differences(&facts(one), &facts(other))
 }
@@ -389,8 +391,19 @@ impl Comparison {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Side, comparison};
+    use super::{Side, comparison, report_of};
     use crate::tests::synthetic::{SyntheticFaults, snapshot};
+
+    #[test]
+    fn the_input_of_a_run_without_a_report_is_that_of_its_last_snapshot() {
+        let last = snapshot(100, SyntheticFaults::None);
+        let mut report = report_of(&last);
+        report["ended_by"] = "count".into();
+        let side = |report| Side { dir: "run".into(), report, last: Some(last.clone()), live_ns: None };
+        let inputs = comparison(&[side(None), side(Some(report))]).inputs;
+        let told: Vec<_> = inputs.iter().map(|row| [&row.what, &row.one, &row.other].map(String::as_str)).collect();
+        assert_eq!(told, [["ended_by", "absent", "count"]]);
+    }
 
     #[test]
     fn rates_over_time_of_a_run_without_a_report_count_from_live_or_are_not_known() {
