@@ -2,7 +2,8 @@
  *
  *     cc -std=c11 -O2 -o send send.c && ./send /dev/shm/pinwheel/input-NAME shots.b8 [soft.b8]
  *
- * "index status observables" by index; status 0 is answered, anything else the error code. */
+ * "index status observables" by index; status 0 is answered, anything else the error code; observables are hexadecimal,
+ * the first one the lowest bit. */
 #include "pinwheel_shm.h"
 
 #include <fcntl.h>
@@ -64,7 +65,9 @@ int main(int count, char **words) {
         if ((uint64_t)ftell(soft) != total * soft_bytes) return fail("found another number of soft bytes than the shots have");
         rewind(soft);
     }
-    uint64_t *answers = calloc((size_t)total + 1, 2 * sizeof *answers);
+    /* The status of each answer, then its observables. */
+    size_t flip_words = (size_t)((region->observables + 63) / 64), row = 1 + (flip_words ? flip_words : 1);
+    uint64_t *answers = calloc((size_t)total + 1, row * sizeof *answers);
     uint64_t slots = region->slots, streams = region->streams;
     char *waiting = calloc((size_t)slots, 1);
     if (!answers || !waiting) return fail("found no memory");
@@ -105,16 +108,22 @@ int main(int count, char **words) {
             pw_answer *answer = pw_answer_of(region, at);
             uint64_t index = answer->sequence * streams + answer->stream;
             if (index >= total) return fail("found an answer to no shot of ours");
-            answers[2 * index] = status;
-            if (region->observables) memcpy(&answers[2 * index + 1], answer + 1, 8);
+            answers[row * index] = status;
+            memcpy(&answers[row * index + 1], answer + 1, 8 * flip_words);
             waiting[at % slots] = 0;
             heard++;
+            from = seconds();
         }
         while (oldest < sent && !waiting[oldest % slots]) oldest++;
-        if (seconds() - from > 60) return fail("found answers missing after 60 s, expected all");
+        if (seconds() - from > 60) return fail("found no answer for 60 s, expected one for each shot; see the engine's console");
     }
-    for (uint64_t index = 0; index < total; index++)
-        printf("%llu %llu %llx\n", (unsigned long long)index, (unsigned long long)answers[2 * index],
-            (unsigned long long)answers[2 * index + 1]);
+    for (uint64_t index = 0; index < total; index++) {
+        const uint64_t *answer = answers + row * index;
+        size_t top = row - 1;
+        while (top > 1 && !answer[top]) top--;
+        printf("%llu %llu %llx", (unsigned long long)index, (unsigned long long)answer[0], (unsigned long long)answer[top]);
+        while (--top > 0) printf("%016llx", (unsigned long long)answer[top]);
+        putchar('\n');
+    }
     return 0;
 }

@@ -3,7 +3,7 @@
 
     python3 send.py /dev/shm/pinwheel/input-NAME shots.b8 [soft.b8]
 
-"index status observables" by index. Standard library alone; README.md says what Python can promise about ordering.
+"index status observables" by index; observables are hexadecimal, the first one the lowest bit. Standard library alone; README.md says what Python can promise about ordering.
 """
 
 import fcntl
@@ -15,6 +15,7 @@ import time
 
 MAGIC = int.from_bytes(b"PWSHM001", "little")
 STATE, GRANTED, SESSION, PID, HEARTBEAT = 144, 152, 256, 264, 272
+HEADER_BYTES = 4096
 VERSION, LOW = 2, 0xFFFF_FFFF
 # The layout of a region whose shots may have soft bytes, and the bit that says that a shot has.
 VERSION_SOFT, SOFT = 3, 1 << 63
@@ -23,8 +24,16 @@ WINDOW = 64
 
 
 def main(path, shots_path, soft_path=None):
-    file = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
-    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    try:
+        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+    except OSError as error:
+        sys.exit(f"send.py: found no region there ({error}), expected one; start: pinwheel run --input shm:NAME")
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        sys.exit("send.py: found another client, expected none; end it")
+    if os.fstat(file).st_size < HEADER_BYTES:
+        sys.exit("send.py: found no whole region")
     region = mmap.mmap(file, os.fstat(file).st_size)
     # One element is one aligned eight-byte load or store.
     words = memoryview(region).cast("Q")
@@ -95,11 +104,13 @@ def main(path, shots_path, soft_path=None):
             head = get(at)
             if head & LOW != (position + 1) & LOW:
                 continue
-            sequence, stream, flips = get(at + 8), get(at + 16), get(at + 32) if observables else 0
+            sequence, stream = get(at + 8), get(at + 16)
+            flips = sum(get(at + 32 + word * 8) << 64 * word for word in range((observables + 63) // 64))
             waiting.remove(position)
             answers[sequence * streams + stream] = (head >> 32, flips)
+            deadline = time.monotonic() + 120
         if time.monotonic() > deadline:
-            sys.exit("send.py: found answers missing after 120 s, expected all")
+            sys.exit("send.py: found no answer for 120 s, expected one for each shot; see the engine's console")
     for index in range(len(records)):
         status, flips = answers[index]
         print(f"{index} {status} {flips:x}")

@@ -12,6 +12,7 @@ use pinwheel_engine::feed::shm::layout::{
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("shm")
@@ -272,5 +273,74 @@ fn an_example_client_refuses_a_file_that_ends_within_a_shot() {
         let program = place.path().join("send");
         compile(&folder().join("send.c"), &program);
         refused(Command::new(program), &[0; 8], parts);
+    }
+}
+
+/// An engine's answers may take longer than a client waits for one of them. Here each shot that is sent takes as much
+/// of that time as leaves the shots on their way below it.
+#[test]
+fn an_example_client_waits_for_the_next_answer_and_not_for_all_of_them() {
+    let place = tempfile::tempdir().unwrap();
+    if has("python3") {
+        let text =
+            of_layout("send.py", "sent += 1", "sent += 1; time.sent += 1").replace("time.monotonic()", "time.sent");
+        let program = place.path().join("send.py");
+        std::fs::write(&program, text.replace("import time\n", "import time\ntime.sent = 0\n")).unwrap();
+        let mut command = Command::new("python3");
+        command.arg(program);
+        example(command);
+    }
+    if has("cc") {
+        let text = of_layout("send.c", "sent++", "sent++, spent += 0.05");
+        let text = text.replace("return (double)now.tv_sec + (double)now.tv_nsec / 1e9;", "return spent;");
+        let (source, program) = (place.path().join("send.c"), place.path().join("send"));
+        std::fs::write(&source, text.replace("static double seconds", "static double spent;\nstatic double seconds"))
+            .unwrap();
+        compile(&source, &program);
+        example(Command::new(program));
+    }
+}
+
+#[test]
+fn the_examples_print_more_observables_than_a_word_has() {
+    let text: String = (0..70).map(|bit| format!("error(0.1) D{bit} L{bit}\n")).collect();
+    let model = Arc::new(Model::parse(text.as_bytes()).unwrap());
+    let place = tempfile::tempdir().unwrap();
+    let mut commands = Vec::new();
+    if has("python3") {
+        commands.push(Command::new("python3"));
+        commands[0].arg(folder().join("send.py"));
+    }
+    if has("cc") {
+        let program = place.path().join("send");
+        compile(&folder().join("send.c"), &program);
+        commands.push(Command::new(program));
+    }
+    for mut command in commands {
+        let home = beside_another();
+        let file = home.file("shots.b8");
+        let shots = [[0x11, 0, 0, 0, 0, 0, 0, 0x20, 0x30], [1, 0, 0, 0, 0, 0, 0, 0, 0]];
+        std::fs::write(&file, shots.concat()).unwrap();
+        let (engine, _) = start(&profile(), &model, LivePlace::parse("shm:example").unwrap(), None);
+        let output = command.arg(home.boards().join("input-example")).arg(&file).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "0 0 302000000000000011\n1 0 1\n", "{said}");
+        drained(engine);
+    }
+}
+
+#[test]
+fn the_example_in_python_says_why_it_cannot_have_a_region() {
+    if !has("python3") {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let cut = place.path().join("input-cut");
+    std::fs::write(&cut, "PWSHM001").unwrap();
+    for (region, part) in [(place.path().join("none"), "start: pinwheel run"), (cut, "no whole region")] {
+        let output =
+            Command::new("python3").arg(folder().join("send.py")).arg(region).arg("shots.b8").output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.trim().lines().count() == 1 && said.contains(part), "{said}");
     }
 }
