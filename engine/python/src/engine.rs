@@ -386,7 +386,7 @@ impl Engine {
         match (snapshot.engine.phase, owner_state) {
             (Phase::Shutdown, _) => Err(self.ended()),
             (_, OwnerState::Dead) => Err(PyConnectionError::new_err(format!(
-                "process {pid} died {:.1} s after its start, before the end of its run; read its board with pinwheel \
+                "process {pid} ended {:.1} s after its start, before the end of its run; read its board with pinwheel \
                  postmortem {pid}",
                 snapshot.at_ns as f64 / 1e9
             ))),

@@ -206,7 +206,7 @@ def test_a_call_that_waits_for_a_killed_engine_raises_a_sentence():
         assert engine.shot_bits == 24
         engine.pause()
         threading.Timer(0.3, process.kill).start()
-        sentence = rf"process {process.pid} died [\d.]+ s after its start, before the end of its run; .* postmortem"
+        sentence = rf"process {process.pid} ended [\d.]+ s after its start, before the end of its run; .* postmortem"
         with pytest.raises(ConnectionError, match=sentence):
             engine.decode(np.zeros((1, 24), bool), timeout=60)
         with pytest.raises(ConnectionError, match=sentence):
