@@ -78,9 +78,24 @@ pub struct Fit {
     pub too_rare: usize,
 }
 
+/// Standard deviations by which what fires in less than half of the shots must do so.
+const BELOW_HALF: f64 = 6.0;
+
+/// Whether this count is below half of the shots, and not by chance. Of what fires in half of them no weight can be
+/// told.
+pub(super) fn is_below_half(count: u64, shots: u64) -> bool {
+    shots as f64 - 2.0 * count as f64 > BELOW_HALF * (shots as f64).sqrt()
+}
+
 /// The sum of the weights of a detector's mechanisms, by how often it fired.
 pub(super) fn single_sum(fired: u64, shots: u64) -> f64 {
     -(-2.0 * fired as f64 / shots as f64).ln_1p()
+}
+
+/// The count that is nearest to half of the shots, of those that tell of the mechanisms that flip both of a pair.
+pub(super) fn most_frequent(fired: [u64; 2], together: u64) -> u64 {
+    let one = fired[0] + fired[1] - 2 * together;
+    one.max(fired[0]).max(fired[1])
 }
 
 /// The sum of the weights of the mechanisms that flip both of a pair.
@@ -96,7 +111,7 @@ pub(super) fn weight(p: f64) -> f64 {
 }
 
 /// `model` with the probabilities that explain `counts` best. Mechanisms of probability 0 and 1 keep it, and
-/// those likelier than not stay so.
+/// those likelier than not stay so. Detectors that fire in about half of the shots, as the model says, tell nothing.
 ///
 /// # Errors
 ///
@@ -106,7 +121,7 @@ pub(super) fn weight(p: f64) -> f64 {
 ///
 /// If the counts are not of this model and these pairs.
 pub fn fitted(model: &Model, pairs: &Pairs, counts: &PairCounts) -> Result<Fit, FitError> {
-    let mut equations = equations(pairs, counts)?;
+    let mut equations = equations(model, pairs, counts)?;
     let mut kinds: BTreeMap<Vec<usize>, Kind> = BTreeMap::new();
     for error in model.errors.iter().filter(|error| weight(error.probability) > 0.0) {
         let terms = equations_of(model, pairs, &error.effect().detectors);
@@ -146,22 +161,30 @@ pub fn fitted(model: &Model, pairs: &Pairs, counts: &PairCounts) -> Result<Fit, 
 }
 
 /// An equation for each detector, then one for each pair.
-fn equations(pairs: &Pairs, counts: &PairCounts) -> Result<Vec<Equation>, FitError> {
+fn equations(model: &Model, pairs: &Pairs, counts: &PairCounts) -> Result<Vec<Equation>, FitError> {
     let PairCounts { shots, fired, together } = counts;
     if *shots == 0 {
         return Err(FitError::NoShots);
     }
-    if let Some((detector, found)) = (0..).zip(fired).find(|(_, fired)| 2 * **fired >= *shots) {
+    // A model may say that a detector fires in half of the shots or more, as those of a gauge do.
+    let expected = model.expected_detection_fractions();
+    let is_random = |(detector, fired): &(u32, &u64)| 2 * **fired >= *shots && expected[*detector as usize] < 0.5;
+    if let Some((detector, found)) = (0..).zip(fired).find(is_random) {
         return Err(FitError::Random { detector, fraction: *found as f64 / *shots as f64 });
     }
-    // The variance of a frequency; a count of 0 is as uncertain as one of 1.
-    let equation = |sum: f64, count: u64| {
-        let certainty = (*shots as f64).powi(2) / (4.0 * count.max(1) as f64);
-        Equation { certainty, excess: -sum }
+    // The variance of a frequency; a count of 0 is as uncertain as one of 1. The nearer to one half the most
+    // frequent is, the more the sum varies.
+    let equation = |sum: f64, count: u64, most: u64| match is_below_half(most, *shots) {
+        true => {
+            let from_half = (*shots - 2 * most) as f64;
+            Equation { certainty: from_half.powi(2) / (4.0 * count.max(1) as f64), excess: -sum }
+        }
+        false => Equation { certainty: 0.0, excess: 0.0 },
     };
-    let singles = fired.iter().map(|&fired| equation(single_sum(fired, *shots), fired));
+    let singles = fired.iter().map(|&fired| equation(single_sum(fired, *shots), fired, fired));
     let pairs = pairs.ends().iter().zip(together).map(|(&(a, b), &together)| {
-        equation(pair_sum([fired[a as usize], fired[b as usize]], together, *shots), together)
+        let fired = [fired[a as usize], fired[b as usize]];
+        equation(pair_sum(fired, together, *shots), together, most_frequent(fired, together))
     });
     Ok(singles.chain(pairs).collect())
 }
@@ -256,6 +279,23 @@ mod tests {
         let pairs = Pairs::new(&model);
         let fitted = fitted(&model, &pairs, &counted(&model, &pairs, 100_000)).unwrap().model;
         assert!(fitted.errors.iter().all(|error| (error.probability - 0.02).abs() < 0.002), "{:?}", fitted.errors);
+    }
+
+    /// Detectors of a gauge were refused for firing in half of the shots, or gave their errors any rate.
+    #[test]
+    fn counts_near_one_half_say_nothing_of_their_errors_and_nothing_wrong_of_others() {
+        let gauges = "error(0.5) D0 D1\nerror(0.5) D2 D3\nerror(0.5) D4 D5\nerror(0.05) D0\nerror(0.05) D1\n\
+                      error(0.02) D5 D6\nerror(0.02) D6\n";
+        let loud = "error(0.45) D0\nerror(0.45) D1\nerror(0.05) D0 D1\nerror(0.02) D1 D2\nerror(0.02) D2\n";
+        for text in [gauges, loud] {
+            let model = Model::parse(text.as_bytes()).unwrap();
+            let pairs = Pairs::new(&model);
+            let found = fitted(&model, &pairs, &counted(&model, &pairs, 100_000)).unwrap().model;
+            for (before, after) in model.errors.iter().zip(&found.errors) {
+                let (before, after) = (before.probability, after.probability);
+                assert!((after / before - 1.0).abs() < 0.1, "{text}: {before} {after}");
+            }
+        }
     }
 
     #[test]
