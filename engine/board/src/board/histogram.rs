@@ -197,9 +197,9 @@ impl Histogram {
             return 0;
         }
         let rank = ((q.clamp(0.0, 1.0) * count as f64).ceil() as u64).max(1);
-        let mut seen = 0;
+        let mut seen = 0u64;
         for (bucket, n) in self.counts.iter().enumerate() {
-            seen += n;
+            seen = seen.saturating_add(*n);
             if seen >= rank {
                 return bucket_top_ns(bucket).min(self.max_ns.max(1));
             }
@@ -212,8 +212,8 @@ impl Histogram {
     #[must_use]
     pub fn above(&self, limit_ns: u64) -> (u64, u64) {
         let above = self.counts.iter().enumerate().skip(bucket_of(limit_ns) + 1);
-        above.fold((0, 0), |(count, sum_ns), (bucket, n)| {
-            (count + n, sum_ns.saturating_add(n.saturating_mul(bucket_top_ns(bucket).min(self.max_ns))))
+        above.fold((0u64, 0u64), |(count, sum_ns), (bucket, n)| {
+            (count.saturating_add(*n), sum_ns.saturating_add(n.saturating_mul(bucket_top_ns(bucket).min(self.max_ns))))
         })
     }
 
@@ -361,5 +361,14 @@ mod tests {
         let between = later.since(&earlier);
         assert_eq!(between.count(), 1);
         assert_eq!(between.quantile_ns(0.5), 1_000);
+    }
+
+    /// A board or a recording of another program may hold any number.
+    #[test]
+    fn counts_beyond_the_largest_number_have_quantiles() {
+        let mut full = Histogram::of(&[10, 20, 1_000]);
+        full.counts.iter_mut().for_each(|count| *count <<= 63);
+        assert_eq!((full.count(), full.quantile_ns(0.5), full.quantile_ns(1.0)), (u64::MAX, 10, 20));
+        assert_eq!(full.above(5), (u64::MAX, u64::MAX));
     }
 }

@@ -43,12 +43,13 @@ impl OverflowReport {
         let all = || silos.iter().map(|silo| &silo.overflow);
         let mut outcomes = BTreeMap::new();
         for counted in all().flat_map(|overflow| &overflow.outcomes) {
-            *outcomes.entry(counted.outcome).or_default() += counted.count;
+            let sum: &mut u64 = outcomes.entry(counted.outcome).or_default();
+            *sum = sum.saturating_add(counted.count);
         }
         let met = silos.iter().filter(|silo| silo.overflow.episodes > 0);
         OverflowReport {
             strategy: all().next().map_or("", |overflow| overflow.strategy),
-            episodes: all().map(|overflow| overflow.episodes).sum(),
+            episodes: all().fold(0, |sum, overflow| sum.saturating_add(overflow.episodes)),
             longest_ns: all().map(|overflow| overflow.longest_ns).max().unwrap_or(0),
             recovery_ns_max: all().map(|overflow| overflow.recovery_ns_max).max().unwrap_or(0),
             outcomes,

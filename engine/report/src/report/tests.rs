@@ -1,9 +1,9 @@
 #![allow(clippy::unwrap_used, reason = "harness")]
-use super::{Context, Report, progress_line};
+use super::{Context, OverflowReport, Report, progress_line};
 use crate::sound::sound;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::histogram::Histogram;
-use pinwheel_engine::board::snapshot::{Counters, DeviceState, ErrorCount, FaultView, ShadowView};
+use pinwheel_engine::board::snapshot::{Counters, DeviceState, ErrorCount, FaultView, OutcomeCount, ShadowView};
 use pinwheel_engine::engine::{EndedBy, Outcome};
 use pinwheel_engine::fault::FaultCode;
 use pinwheel_engine::profile::{Faults, Profile};
@@ -268,4 +268,14 @@ fn the_environment_is_printed_with_its_failed_rows_and_the_file_of_the_report() 
     none.environment = None;
     let report = Report::new(&none, &Context::default());
     assert!(!report.to_string().contains("Machine") && serde_json::to_value(&report).unwrap()["environment"].is_null());
+}
+
+/// A recording of another program may hold any number.
+#[test]
+fn outcomes_beyond_the_largest_number_are_summed() {
+    let full = OutcomeCount { outcome: "waited", count: u64::MAX };
+    let mut silo = sound().snapshot.silos.remove(0);
+    (silo.overflow.episodes, silo.overflow.outcomes) = (u64::MAX, vec![full]);
+    let report = OverflowReport::of(&[silo.clone(), silo]);
+    assert_eq!((report.episodes, report.outcomes["waited"]), (u64::MAX, u64::MAX));
 }
