@@ -57,6 +57,9 @@ fn a_limit_of_the_process_that_is_too_low_is_refused_and_leaves_nothing() {
     ] {
         assert_one_sentence(&world, limited(&world, option, run), &[], &parts);
     }
+    // A port for each decoder.
+    let words = "run --headless --json --streams 300 --input cudaq:127.0.0.1:0";
+    assert_one_sentence(&world, limited(&world, "-n 128", words), &[], &["a descriptor for each port", "ulimit -n"]);
     for words in ["arbiter --json --duration 100ms --threads 40", "drill long-handler --json"] {
         assert_one_sentence(&world, limited(&world, "-u 8", words), &[], &["ulimit -u"]);
     }

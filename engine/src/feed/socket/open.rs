@@ -60,8 +60,13 @@ pub(in crate::feed) fn listen(place: &SourceAddress) -> Result<Listening, OpenEr
                 socket.set_nonblocking(true)?;
                 Ok((socket.local_addr()?, OwnedFd::from(socket)))
             });
-            let (at, socket) = opened.map_err(|error| {
-                said(error.to_string(), "a free port of this machine", "see ss -ulp for its owner, or name another")
+            let (at, socket) = opened.map_err(|error| match error.raw_os_error() {
+                Some(libc::EMFILE) => {
+                    said(error.to_string(), "a descriptor for each port", "raise the limit of open files (ulimit -n)")
+                }
+                _ => {
+                    said(error.to_string(), "a free port of this machine", "see ss -ulp for its owner, or name another")
+                }
             })?;
             Ok(Listening { socket, name: place.at(at).to_string(), path: None })
         }

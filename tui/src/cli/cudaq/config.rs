@@ -16,6 +16,7 @@
 //! as of August 2026.
 
 use super::Decoders;
+use pinwheel_engine::code::measure::MEASUREMENTS_MAX;
 use pinwheel_engine::code::{Measurements, Model};
 use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::profile::{Decoder, Window, WindowRounds};
@@ -261,7 +262,7 @@ impl Entry {
         }
         let h = rows("H_sparse", &self.h, columns)?;
         let o = rows("O_sparse", &self.o, columns)?;
-        let d = rows("D_sparse", &self.d, u32::MAX)?;
+        let d = rows("D_sparse", &self.d, MEASUREMENTS_MAX)?;
         for (name, matrix, found) in [("H_sparse", &self.h, h.len()), ("D_sparse", &self.d, d.len())] {
             if found != detectors as usize {
                 let said =
@@ -273,7 +274,10 @@ impl Entry {
         let refused = |error: &dyn std::fmt::Display| at(&self.h.defined, error);
         let text = model_text(&faults, detectors, o.len(), self.decoder_custom_args.num_syndromes_per_round);
         let model = Model::parse(text.as_bytes()).map_err(|error| refused(&error))?;
-        let count = d.iter().flatten().max().map_or(0, |last| last + 1);
+        let Some(count) = d.iter().flatten().max().map(|last| last + 1) else {
+            let said = "found no measurement in D_sparse, expected those of each detector; add them";
+            return Err(at(&self.d.defined, said));
+        };
         let map = Measurements::parse(&map_text(&d, count), detectors, model.observables);
         let map = map.map_err(|error| at(&self.d.defined, error))?;
         let decoder = match kind {

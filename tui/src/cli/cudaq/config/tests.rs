@@ -145,7 +145,16 @@ fn what_cannot_be_served_is_refused_with_its_place() {
         ),
         (with("H_sparse: [0, -1", "H_sparse: [-1"), "line 6", "found 0 ones in column 0"),
         (with("block_size: 3", "block_size: 4000000000"), "line 4, column 17", "expected at most 4194304"),
-        (with("D_sparse: [0, -1", "D_sparse: [4000000000, -1"), "line 8", "1..=65536"),
+        (
+            with("D_sparse: [0, -1", "D_sparse: [65536, -1"),
+            "line 8",
+            "column 15: found column 65536 in row 0 of D_sparse, expected one below 65536",
+        ),
+        (
+            with("D_sparse: [0, -1, 1, -1, 2, -1]", "D_sparse: [-1, -1, -1]"),
+            "line 8",
+            "found no measurement in D_sparse",
+        ),
         (with("O_sparse: [0, -1", "O_sparse: [3, -1"), "line 7", "found column 3 in row 0 of O_sparse"),
         (with("2, -1]\n    O_", "2]\n    O_"), "line 6", "found no -1"),
         (with("0.5]", "0.6]"), "line 3", "found rate 0.6 of column 2"),
