@@ -46,8 +46,6 @@ pub fn host_key(state: &Path) -> PathBuf {
 /// What a run's manifest says besides what every run's says.
 #[derive(Clone, Debug, Default)]
 pub struct About {
-    /// The input, for people.
-    pub input: String,
     /// Seed of a sampler.
     pub seed: Option<u64>,
     /// Whether the run was made with `--keep`.
@@ -118,6 +116,8 @@ impl RecordedRun {
         // If the system refuses, the scheduler decides.
         let _ = pin::confine_current_thread(&engine.plan().cold_cores);
         manifest.plan = serde_json::to_value(engine.plan()).unwrap_or_default();
+        // The port of a socket is known by now.
+        manifest.input = engine.viewer().snapshot().engine.input;
         write_json(&mut run_dir, MANIFEST, &manifest);
         Ok(RecordedRun { host, run_dir, manifest, profile, faults, engine })
     }
@@ -194,7 +194,7 @@ fn manifest(config: &Config, about: About) -> Manifest {
         board_layout: Manifest::layout(),
         profile: config.profile_name.clone(),
         label: config.label.clone(),
-        input: about.input,
+        input: config.input.words(),
         seed: about.seed,
         command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         pid: std::process::id(),

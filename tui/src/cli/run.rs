@@ -229,7 +229,6 @@ impl Run {
         let host = HostFacts::read()?;
         require_silos(&request, &host)?;
         let about = About {
-            input: format!("{:?}", request.model),
             seed: match request.shots {
                 ShotSource::Sampler { seed } => Some(seed),
                 ShotSource::File { .. } | ShotSource::Stdin | ShotSource::Live(_) => None,

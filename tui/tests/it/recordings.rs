@@ -72,6 +72,7 @@ fn leaves_what_is_replayed(world: &World) -> bool {
     let manifest: Value = serde_json::from_slice(&fs::read(run.join("manifest.json")).unwrap()).unwrap();
     has_keys(&manifest, "version board_layout profile label input seed command pid started_utc_s keep plan ended");
     assert_eq!((&manifest["keep"], &manifest["ended"]["by"]), (&Value::Bool(true), &report["ended_by"]));
+    assert_eq!(manifest["input"], report["input"]);
     assert!(manifest["plan"]["threads"].as_array().is_some_and(|threads| !threads.is_empty()), "{}", manifest["plan"]);
     assert!(fs::read_to_string(run.join("latency.hlog")).unwrap().contains("Tag=latency,"));
 

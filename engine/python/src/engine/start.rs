@@ -49,7 +49,7 @@ impl Settings {
         // Relaxed: a counter that stands alone.
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let region = format!("python-{}-{number}", std::process::id());
-        profile.input.source = Source::Shm { name: region.clone(), group: None, model: model_name.clone() };
+        profile.input.source = Source::Shm { name: region.clone(), group: None, model: model_name };
         let place = LivePlace::Shm { name: region, group: None };
         let config = Config {
             profile_name: name,
@@ -69,7 +69,7 @@ impl Settings {
             environment: None,
             notes: Vec::new(),
         };
-        let about = About { input: model_name, seed: None, keep: false };
+        let about = About { seed: None, keep: false };
         let begin = move || {
             let host = HostFacts::read().map_err(runtime_error)?;
             RecordedRun::begin(host, &logs, state.as_deref().map(host_key), about, config).map_err(runtime_error)
