@@ -97,7 +97,8 @@ pub fn any_shot_file(bytes: &[u8]) {
     let (detectors, bytes) = below(bytes, 140);
     let (observables, bytes) = below(bytes, 3);
     let format = Format::ALL[usize::from(format)];
-    let layout = Layout { detectors: detectors.into(), observables: observables.into() };
+    let are_measured = observables == 2;
+    let layout = Layout { detectors: detectors.into(), observables: observables.into(), are_measured };
     let shots = match ShotSet::read(bytes, format, layout) {
         Ok(shots) => shots,
         Err(said) => return is_said(&said.to_string()),

@@ -43,7 +43,7 @@ pub fn replay(
 ) -> Result<Input, Refusal> {
     let about = format!("--shots {}", shots.display());
     let outcomes = match map.encoding() {
-        Encoding::Bits => read_set(&about, shots, format, Layout::detectors(map.count()))?,
+        Encoding::Bits => read_set(&about, shots, format, Layout::measurements(map.count()))?,
         Encoding::Int32 => read_words(&about, shots, map.count())?,
     };
     if outcomes.is_empty() {
@@ -81,11 +81,11 @@ fn mapped(
 
 /// A file of 32-bit words, little-endian, one for each outcome.
 pub fn read_words(about: &str, path: &Path, count: u32) -> Result<ShotSet, Refusal> {
-    let words = Layout::detectors(count).words().max(1);
+    let words = Layout::measurements(count).words().max(1);
     let bytes_max = (SET_WORDS_MAX / words) as u64 * u64::from(count) * 4;
     let file = open_shots(about, path, "a readable file of 32-bit words", bytes_max)?;
     let mut reader = BufReader::with_capacity(BUFFER_BYTES, file);
-    let layout = Layout::detectors(count);
+    let layout = Layout::measurements(count);
     let mut writer = ShotWriter::new(Vec::new(), Format::B8, layout);
     let (mut record, mut shot) = (Vec::new(), vec![0; layout.words()]);
     let content = |said: String| Refusal::Content { about: about.to_owned(), said };
@@ -129,7 +129,7 @@ fn read_shot_of_words(
 /// Standard input of measurements, mapped shot by shot.
 pub fn stdin(model: Arc<Model>, map: Measurements, format: Format) -> Input {
     let mut input = BufReader::with_capacity(BUFFER_BYTES, io::stdin());
-    let layout = Layout::detectors(map.count());
+    let layout = Layout::measurements(map.count());
     let (mut outcomes, mut flips) = (vec![0; layout.words()], vec![0; model.observable_words()]);
     let name = "standard input, measurements".to_owned();
     let said = |error: &dyn std::fmt::Display| format!("--shots -: {error}");
@@ -193,6 +193,18 @@ mod tests {
             let truth: Vec<u64> = observables.unwrap().iter().map(|shot| shot[0]).collect();
             assert_eq!(truth, [0, 0, 1], "{head}");
         }
+    }
+
+    #[test]
+    fn dets_of_measurements_are_taken_as_stim_writes_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let model = Arc::new(Model::parse(MODEL.as_bytes()).unwrap());
+        let [map, file] = ["map", "shots"].map(|name| folder.path().join(name));
+        std::fs::write(&map, format!("measurements 7\n{MAP}")).unwrap();
+        std::fs::write(&file, "shot M0 M6\nshot M2 M3 M5 M6\nshot\n").unwrap();
+        let map = load(&map, &model).unwrap();
+        let Ok(Input::Replay { shots, .. }) = replay(model, &map, &file, None, Format::Dets) else { panic!("refused") };
+        assert_eq!(shots.iter().map(|shot| shot[0]).collect::<Vec<_>>(), [0b000_101, 0b001_100, 0b100_000]);
     }
 
     #[test]

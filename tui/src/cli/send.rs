@@ -168,7 +168,8 @@ fn shots_of(path: &Path, format: Option<Format>, welcome: &Welcome) -> Result<Sh
     let about = path.display().to_string();
     let shots = match (format, welcome.encoding) {
         (None, Encoding::Int32) => read_words(&about, path, welcome.bits)?,
-        _ => read_set(&about, path, format.unwrap_or(Format::B8), Layout::detectors(welcome.bits))?,
+        // Whether they are measurements the engine does not say.
+        _ => read_set(&about, path, format.unwrap_or(Format::B8), Layout::measurements(welcome.bits))?,
     };
     if shots.is_empty() {
         return Err(Refusal::unusable(about, "no shots", "at least one", "check that the file is complete"));
@@ -503,15 +504,8 @@ mod tests {
     /// They were read as bits: 32 times as many shots.
     #[test]
     fn words_of_measurements_are_sent_as_run_reads_them() {
-        let welcome = |encoding| Welcome {
-            epoch: 1,
-            session: 1,
-            streams: 1,
-            observables: 1,
-            bits: 8,
-            encoding,
-            soft_bytes: 0,
-        };
+        let welcome =
+            |encoding| Welcome { epoch: 1, session: 1, streams: 1, observables: 1, bits: 8, encoding, soft_bytes: 0 };
         let dir = tempfile::tempdir().unwrap();
         let [words, bits] = ["words", "bits"].map(|name| dir.path().join(name));
         let shots = [0b1000_0001u8, 0b0110_1100];

@@ -32,7 +32,7 @@ pub enum Format {
     B8,
     /// A line of `0` and `1` per shot.
     Text01,
-    /// A line `shot D0 D5 L0` per shot.
+    /// A line `shot D0 D5 L0` per shot, or `shot M0 M5` of measurements.
     Dets,
 }
 
@@ -67,19 +67,27 @@ pub struct Layout {
     pub detectors: u32,
     /// Observables, the bits after them.
     pub observables: u32,
+    /// Whether the detectors are measurements, which `dets` names M; D is read, too.
+    pub are_measured: bool,
 }
 
 impl Layout {
     /// Detectors alone.
     #[must_use]
     pub const fn detectors(detectors: u32) -> Self {
-        Self { detectors, observables: 0 }
+        Self { detectors, observables: 0, are_measured: false }
     }
 
     /// Observables alone.
     #[must_use]
     pub const fn observables(observables: u32) -> Self {
-        Self { detectors: 0, observables }
+        Self { detectors: 0, observables, are_measured: false }
+    }
+
+    /// Measurements alone.
+    #[must_use]
+    pub const fn measurements(count: u32) -> Self {
+        Self { detectors: count, observables: 0, are_measured: true }
     }
 
     /// Bits of a record.

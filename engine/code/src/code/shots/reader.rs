@@ -152,8 +152,9 @@ impl<R: BufRead> ShotReader<R> {
                     return Ok(true);
                 }
                 Some(kind @ (b'D' | b'L')) if spaced => self.read_index(kind, shot)?,
+                Some(b'M') if spaced && self.layout.are_measured => self.read_index(b'M', shot)?,
                 Some(b'M') if spaced => {
-                    let remedy = "convert measurements to detection events (stim m2d)";
+                    let remedy = "name their map, --m2d, or convert them to detection events (stim m2d)";
                     return Err(self.refuse("a measurement, M", "D and L records".to_owned(), remedy));
                 }
                 Some(other) => return Err(self.unexpected(other, "D or L with an index after a space")),
@@ -187,7 +188,7 @@ impl<R: BufRead> ShotReader<R> {
         }
         let kind = char::from(kind);
         let (first, count) = match kind {
-            'D' => (0, self.layout.detectors),
+            'D' | 'M' => (0, self.layout.detectors),
             _ => (self.layout.detectors, self.layout.observables),
         };
         let expected = || format!("{kind} indices below {count} ({})", self.width());
@@ -231,9 +232,12 @@ impl<R: BufRead> ShotReader<R> {
     /// The record's width, in words.
     fn width(&self) -> String {
         match self.layout {
-            Layout { detectors, observables: 0 } => format!("{detectors} detectors a shot"),
-            Layout { detectors: 0, observables } => format!("{observables} observables a shot"),
-            Layout { detectors, observables } => format!("{detectors} detectors and {observables} observables a shot"),
+            Layout { detectors, are_measured: true, .. } => format!("{detectors} measurements a shot"),
+            Layout { detectors, observables: 0, .. } => format!("{detectors} detectors a shot"),
+            Layout { detectors: 0, observables, .. } => format!("{observables} observables a shot"),
+            Layout { detectors, observables, .. } => {
+                format!("{detectors} detectors and {observables} observables a shot")
+            }
         }
     }
 

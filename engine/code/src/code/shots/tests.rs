@@ -57,10 +57,20 @@ fn predictions_are_written_as_pymatching_writes_them() {
 
 #[test]
 fn dets_hold_detectors_and_observables_in_one_record() {
-    let layout = Layout { detectors: 6, observables: 2 };
+    let layout = Layout { detectors: 6, observables: 2, are_measured: false };
     let set = read(b"shot D0 D5 L0\n\n  shot\nshot L1", Format::Dets, layout).unwrap();
     assert_eq!(set.words, [0b0110_0001, 0, 0b1000_0000]);
     assert_eq!(write(&set, Format::Dets, layout), b"shot D0 D5 L0\nshot\nshot L1\n");
+}
+
+#[test]
+fn dets_of_measurements_name_them_as_stim_does() {
+    let layout = Layout::measurements(7);
+    let set = read(b"shot M0 M6\nshot\nshot D1\n", Format::Dets, layout).unwrap();
+    assert_eq!(set.words, [0b100_0001, 0, 0b10]);
+    assert_eq!(write(&set, Format::Dets, layout), b"shot M0 M6\nshot\nshot M1\n");
+    assert_eq!(refusal(b"shot M7\n", Format::Dets, layout).2, "M7");
+    assert_eq!(refusal(b"shot M1 D1\n", Format::Dets, layout).2, "D1 twice");
 }
 
 #[test]
@@ -101,7 +111,7 @@ fn misfitting_lines_are_refused() {
 
 #[test]
 fn misfitting_dets_are_refused() {
-    let layout = Layout { detectors: 3, observables: 1 };
+    let layout = Layout { detectors: 3, observables: 1, are_measured: false };
     for (bytes, place, found) in [
         (&b"shot D3\n"[..], text(1, 8), "D3"),
         (b"shot L1\n", text(1, 8), "L1"),
@@ -122,7 +132,7 @@ fn misfitting_dets_are_refused() {
 
 #[test]
 fn an_index_beyond_its_limit_is_named_as_it_is_written() {
-    let layout = Layout { detectors: 3, observables: 1 };
+    let layout = Layout { detectors: 3, observables: 1, are_measured: false };
     for index in ["4294967295", "4294967296", "4294967297", "18446744073709551616"] {
         for kind in ["D", "L"] {
             let (_, _, found) = refusal(format!("shot {kind}{index}\n").as_bytes(), Format::Dets, layout);
@@ -158,7 +168,8 @@ fn sets() -> impl Strategy<Value = (Layout, Vec<Vec<bool>>)> {
     (0u32..150, 0u32..80).prop_filter("a record has bits", |(d, o)| d + o > 0).prop_flat_map(
         |(detectors, observables)| {
             let shot = prop::collection::vec(any::<bool>(), (detectors + observables) as usize);
-            prop::collection::vec(shot, 0..8).prop_map(move |shots| (Layout { detectors, observables }, shots))
+            prop::collection::vec(shot, 0..8)
+                .prop_map(move |shots| (Layout { detectors, observables, are_measured: false }, shots))
         },
     )
 }
@@ -193,7 +204,8 @@ proptest! {
         width in 0u32..5,
     ) {
         for format in Format::ALL {
-            let _ = read(words.concat().as_bytes(), format, Layout { detectors: width, observables: 1 });
+            let layout = Layout { detectors: width, observables: 1, are_measured: width % 2 == 1 };
+            let _ = read(words.concat().as_bytes(), format, layout);
         }
     }
 }

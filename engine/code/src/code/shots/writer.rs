@@ -79,6 +79,7 @@ impl<W: Write> ShotWriter<W> {
         self.output.write_all(b"shot")?;
         for index in ones(shot) {
             match index.checked_sub(self.layout.detectors) {
+                None if self.layout.are_measured => write!(self.output, " M{index}")?,
                 None => write!(self.output, " D{index}")?,
                 Some(observable) => write!(self.output, " L{observable}")?,
             }
