@@ -334,7 +334,9 @@ mod tests {
         Client, CudaqClient, CudaqDecoders, DATAGRAM_BYTES_MAX, Encoding, Position, SocketClient, SourceAddress,
         Welcome, packet,
     };
+    use crate::clock::Clock;
     use crate::feed::cudaq::frame;
+    use crate::units::Nanos;
     use std::net::UdpSocket;
 
     /// The parts in which a client sends a shot of so many bits, as the engine reads them.
@@ -402,5 +404,15 @@ mod tests {
         server.send_to(&reply[..length], from).unwrap();
         while client.welcome().unwrap().is_none() {}
         assert!(client.send(0, 0, &[5]).unwrap());
+        // It ends without a reply to these calls, and another one begins there.
+        let mut sequence = 0;
+        while client.send(0, sequence + 1, &[5]).unwrap() {
+            sequence += 1;
+        }
+        let clock = Clock::machine();
+        let (began, limit) = (clock.ticks(), clock.rate().ticks(Nanos(60_000_000_000)));
+        while !client.send(0, sequence + 1, &[5]).unwrap() {
+            assert!(clock.ticks().since(began) < limit, "no more than {sequence} shots are sent");
+        }
     }
 }

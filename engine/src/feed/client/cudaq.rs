@@ -7,14 +7,19 @@
 //! [`CALLS_MAX`] calls on their way.
 
 use super::{Client, RECEIVED_MAX, Received, Socket, pack, received_bits, sent};
+use crate::clock::Clock;
 use crate::feed::cudaq::frame::{self, Call};
 use crate::feed::packet::{Encoding, Welcome};
+use crate::units::{Nanos, Ticks};
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 
 /// Most calls on their way: their replies fit the buffer that a system gives a socket.
 const CALLS_MAX: u32 = 64;
+/// Time without a reply after which those that are missing do not come any more: the server has ended, or started
+/// again.
+const LOST_AFTER: Nanos = Nanos(500_000_000);
 
 /// A client of CUDA-Q's decoders.
 #[derive(Debug)]
@@ -31,6 +36,9 @@ pub struct CudaqClient {
     id: u32,
     /// Number of the call whose reply came last. Replies come in order.
     replied: u32,
+    clock: Clock,
+    /// When a call was sent, or a reply came.
+    heard: Ticks,
     /// Requests of corrections on their way: number, stream and sequence.
     asked: VecDeque<(u32, u32, u64)>,
     out: Vec<u8>,
@@ -69,6 +77,8 @@ impl CudaqClient {
             calls_sent: 0,
             id: 0,
             replied: 0,
+            clock: Clock::machine(),
+            heard: Ticks(0),
             asked: VecDeque::with_capacity(CALLS_MAX as usize),
             out: Vec::new(),
             part: Vec::new(),
@@ -79,7 +89,10 @@ impl CudaqClient {
     /// Sends a call in a full slot, as NVIDIA's client does. Returns `false` if there is no room yet.
     fn call(&mut self, decoder: i64, call: &Call<'_>) -> io::Result<bool> {
         if self.id.wrapping_sub(self.replied) >= CALLS_MAX {
-            return Ok(false);
+            if self.clock.rate().nanos(self.clock.ticks().since(self.heard)) < LOST_AFTER {
+                return Ok(false);
+            }
+            self.replied = self.id;
         }
         let id = self.id.wrapping_add(1);
         frame::write_request(id, decoder, call, &mut self.out);
@@ -94,7 +107,7 @@ impl CudaqClient {
         self.out.resize(self.slot_bytes as usize, 0);
         let is_sent = sent(self.socket.send(&self.out))?;
         if is_sent {
-            self.id = id;
+            (self.id, self.heard) = (id, self.clock.ticks());
         }
         Ok(is_sent)
     }
@@ -148,8 +161,8 @@ impl Client for CudaqClient {
         for _ in 0..RECEIVED_MAX {
             let Some(datagram) = self.socket.next(&mut self.incoming)? else { break };
             let Some(reply) = frame::reply(datagram) else { continue };
-            self.is_welcome = true;
-            // Replies to greetings that no longer count come late.
+            (self.is_welcome, self.heard) = (true, self.clock.ticks());
+            // Replies to calls that no longer count come late.
             if reply.id.wrapping_sub(self.replied) <= CALLS_MAX {
                 self.replied = reply.id;
             }
