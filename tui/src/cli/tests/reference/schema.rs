@@ -31,7 +31,11 @@ fn item(items: &Items, name: &str) -> Value {
     if item.kind == Kind::Enum {
         let is_plain = item.fields.iter().all(|field| field.of.is_empty());
         let names: Vec<String> = item.fields.iter().map(|field| item.renamed(&field.name)).collect();
-        return if is_plain {
+        return if item.is_untagged {
+            let held = |of: &str| kind(items, of.trim_matches(['(', ')']));
+            let choices: Vec<Value> = item.fields.iter().map(|field| held(&field.of)).collect();
+            json!({"description": item.doc, "anyOf": choices})
+        } else if is_plain {
             json!({"description": item.doc, "enum": names})
         } else {
             json!({"description": item.doc})
@@ -113,6 +117,10 @@ pub fn faults(value: &Value, schema: &Value, whole: &Value, path: &str) -> Vec<S
         let unknown = object.keys().filter(|name| !known.contains_key(*name));
         found.extend(unknown.map(|name| format!("{path}.{name} is not in the schema")));
     }
+    // What one part does not name belongs to another one.
+    let parts = schema["allOf"].as_array().into_iter().flatten();
+    let parts = parts.flat_map(|part| faults(value, part, whole, path));
+    found.extend(parts.filter(|said| !said.ends_with("is not in the schema")));
     for (name, of) in schema["properties"].as_object().into_iter().flatten() {
         if let Some(inner) = value.get(name) {
             found.extend(faults(inner, of, whole, &format!("{path}.{name}")));

@@ -33,6 +33,8 @@ pub struct Item {
     /// Spelling of its names in JSON.
     rename: String,
     is_written: bool,
+    /// In JSON a variant is what it holds, without its name.
+    pub is_untagged: bool,
     file: String,
 }
 
@@ -98,12 +100,14 @@ impl Items {
                         rename.or_else(|| between(&attributes, "rename_all(serialize = \"", "\"")).unwrap_or_default();
                     let rename = rename.to_owned();
                     let is_written = attributes.contains("Serialize");
+                    let is_untagged = attributes.contains("serde(untagged)");
                     let item = Item {
                         kind,
                         doc: doc.clone(),
                         fields: fields(&body, kind),
                         rename,
                         is_written,
+                        is_untagged,
                         file: file.to_owned(),
                     };
                     self.0.entry(name.to_owned()).or_default().push(item);
@@ -136,6 +140,7 @@ impl Items {
                     fields: shown(&body),
                     rename: String::new(),
                     is_written: true,
+                    is_untagged: false,
                     file: file.to_owned(),
                 };
                 self.0.entry(name.to_owned()).or_default().push(item);
