@@ -202,6 +202,31 @@ fn a_recording_across_a_jump_back_is_searched_alike_with_and_without_its_index()
     assert!(frames.is_sorted() && *frames.last().unwrap() >= 49_900, "later is later");
 }
 
+/// All other words of such a moment would be those of seconds before.
+#[test]
+fn no_fast_samples_are_laid_over_a_snapshot_whose_successors_are_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bench = Bench::new(Some(folder.path()));
+    bench.run(12_000);
+    bench.alarm(Severity::Warn);
+    bench.run(4_000);
+    let (file, second) = (folder.path().join(tape::FILE), {
+        let index = std::fs::read(folder.path().join(tape::INDEX)).unwrap();
+        u64::from_le_bytes(index[28..36].try_into().unwrap()) as usize
+    });
+    let whole = std::fs::read(file).unwrap();
+    let mut damaged = whole.clone();
+    damaged[second + 60] ^= 1;
+    let found = |bytes: Vec<u8>| {
+        let mut tape = Tape::from_bytes(bytes).unwrap();
+        let moment = tape.at(tape.tick_at(Nanos(14_050_000_000))).unwrap().unwrap();
+        tape.since_start(moment.time()).0 / SAMPLE_PERIOD.0
+    };
+    assert_eq!(found(whole), 14_050, "a fast sample");
+    let last = found(damaged);
+    assert!((9_900..10_100).contains(&last), "the last snapshot before the damage: {last}");
+}
+
 #[test]
 fn a_disk_that_fills_up_is_said_once_and_memory_goes_on() {
     let (nanos, clock, board) = world();

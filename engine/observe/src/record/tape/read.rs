@@ -340,12 +340,13 @@ impl Tape {
         let parts = self.segment.as_ref().map_or(&[][..], |(_, _, parts)| parts);
         for part in parts.iter().filter(|part| part.head.kind != Kind::Burst) {
             let follows = expected.is_none_or(|number| number == part.head.number);
-            if timeline.next(part.head.at) > at || !follows {
+            if timeline.next(part.head.at) > at {
                 break;
             }
-            // The checksum is right but the content is not: another program wrote it. Stop here.
-            if delta::apply(&mut moment.image, self.slots_from, part.head.at, &part.payload).is_none() {
-                break;
+            // A frame is lost, or its content is not right although its checksum is: another program wrote it. Fast
+            // samples would go with words that are older.
+            if !follows || delta::apply(&mut moment.image, self.slots_from, part.head.at, &part.payload).is_none() {
+                return Ok(Some(moment));
             }
             (moment.at, moment.back) = (part.head.at, timeline.back);
             expected = Some(part.head.number.wrapping_add(1));
