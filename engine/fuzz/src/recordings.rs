@@ -69,7 +69,7 @@ fn read(tape: &mut Tape, keys: usize) {
     if let Some((from, to)) = tape.span() {
         let mut moments = 0;
         let _ = tape.play(from, to, |_| moments += 1);
-        let _ = tape.play_fast(from, to, |_| moments += 1);
+        let _ = tape.play_fast(from, to, |_, _| moments += 1);
     }
 }
 

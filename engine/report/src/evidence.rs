@@ -218,15 +218,14 @@ struct Recorded {
 impl Recorded {
     fn read(dir: &Path, tape: &mut Tape) -> Result<Recorded, TapeError> {
         let mut recorded = Recorded { notes: runs::notes(dir, tape), ..Recorded::default() };
-        let keys = tape.keys().len();
+        let (keys, board) = (tape.keys().len(), tape.board()?);
         if keys <= SHORT_KEYS {
-            tape.play(Ticks(0), Ticks(u64::MAX), |moment| recorded.add(moment.snapshot().ok().flatten()))?;
+            tape.play(Ticks(0), Ticks(u64::MAX), |moment| recorded.add(moment.snapshot_on(&board)))?;
         } else {
-            tape.play_keys(keys.div_ceil(POINTS_MAX), |moment| recorded.add(moment.snapshot().ok().flatten()))?;
+            tape.play_keys(keys.div_ceil(POINTS_MAX), |moment| recorded.add(moment.snapshot_on(&board)))?;
         }
         if let Some((_, end)) = tape.span() {
-            let moment = tape.at(end)?;
-            recorded.add(moment.and_then(|moment| moment.snapshot().ok().flatten()));
+            recorded.add(tape.at(end)?.and_then(|moment| moment.snapshot_on(&board)));
         }
         Ok(recorded)
     }

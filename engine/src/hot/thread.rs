@@ -566,8 +566,8 @@ mod tests {
     use crate::clock::Clock;
     use crate::fault::FaultCode;
     use crate::hot::memory::OnAllocation;
-    use crate::hot::{Frame, Role, RoleError, RoleSpec, Work, install_hook};
     use crate::hot::path_changes;
+    use crate::hot::{Frame, Role, RoleError, RoleSpec, Work, install_hook};
     use crate::profile::Priority;
     use crate::roles::RoleKind;
     use crate::roles::ThreadState;

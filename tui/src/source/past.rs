@@ -35,9 +35,9 @@ pub fn look(tape: &mut Tape, at_ns: u64, notes: &[Note]) -> Result<Past, String>
     let at = tape.tick_at(Nanos(at_ns)).clamp(first, last);
     let mut pictures = Vec::new();
     let from = tape.tick_at(Nanos(tape.since_start(at).0.saturating_sub(WINDOW.0)));
-    tape.play(from, at, |moment| pictures.extend(moment.snapshot().ok().flatten())).map_err(said)?;
-    let moment = tape.at(at).map_err(said)?;
-    let exact = moment.map(|moment| moment.snapshot()).transpose().map_err(|error| error.to_string())?.flatten();
+    let board = tape.board().map_err(|error| error.to_string())?;
+    tape.play(from, at, |moment| pictures.extend(moment.snapshot_on(&board))).map_err(said)?;
+    let exact = tape.at(at).map_err(said)?.and_then(|moment| moment.snapshot_on(&board));
     // Between two pictures a fast sample is added; at a picture, the sample is that picture.
     pictures.extend(exact.filter(|exact| pictures.last().is_none_or(|last| last.at_ns < exact.at_ns)));
     let span = (tape.since_start(first).0, tape.since_start(last).0);

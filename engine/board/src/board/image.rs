@@ -138,13 +138,19 @@ impl Image {
     /// If there is no memory.
     pub fn board(&self) -> Result<Board, BoardError> {
         let board = Board::create(self.shape, Place::Private)?;
+        self.copy_to(&board);
+        Ok(board)
+    }
+
+    /// Sets the words of `board`, which has this image's shape: many images in turn need one board only.
+    pub fn copy_to(&self, board: &Board) {
+        assert_eq!(self.shape, board.shape(), "an image and a board of one shape");
         for (word, value) in board.words().iter().zip(&self.words) {
             set(word, *value);
         }
         for (word, value) in board.header().shape.iter().zip(self.shape.words()) {
             set(word, value);
         }
-        Ok(board)
     }
 
     /// A clock that stands at `at`, with the start and rate that the image's header names; `None` if it names none.

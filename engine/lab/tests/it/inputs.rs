@@ -70,24 +70,24 @@ fn drawn(seeds: &[Vec<u8>], count: usize, check: fn(&[u8])) {
 
 #[test]
 fn text_and_packets_of_any_content_are_refused_in_words_or_mean_what_they_say() {
-    drawn(&seeds("input_dem"), 20_000, texts::any_dem);
-    drawn(&seeds("input_shot_file"), 20_000, texts::any_shot_file);
-    drawn(&seeds("input_map"), 20_000, texts::any_map);
-    drawn(&seeds("input_profile"), 5_000, texts::any_profile);
-    drawn(&seeds("input_graph"), 20_000, texts::any_graph);
-    drawn(&seeds("input_datagrams"), 50_000, texts::any_datagrams);
-    drawn(&seeds("input_calls"), 50_000, texts::any_calls);
-    drawn(&seeds("input_hosts"), 20_000, hosts::any_messages);
-    drawn(&seeds("input_line"), 50_000, texts::any_line);
-    drawn(&seeds("input_reply"), 50_000, texts::any_reply);
+    drawn(&seeds("input_dem"), 5_000, texts::any_dem);
+    drawn(&seeds("input_shot_file"), 5_000, texts::any_shot_file);
+    drawn(&seeds("input_map"), 5_000, texts::any_map);
+    drawn(&seeds("input_profile"), 1_000, texts::any_profile);
+    drawn(&seeds("input_graph"), 5_000, texts::any_graph);
+    drawn(&seeds("input_datagrams"), 10_000, texts::any_datagrams);
+    drawn(&seeds("input_calls"), 10_000, texts::any_calls);
+    drawn(&seeds("input_hosts"), 5_000, hosts::any_messages);
+    drawn(&seeds("input_line"), 10_000, texts::any_line);
+    drawn(&seeds("input_reply"), 10_000, texts::any_reply);
 }
 
 #[test]
 fn recordings_of_any_content_are_read_or_refused() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tui/tests/golden/recording.pwt");
-    drawn(&[std::fs::read(golden).unwrap()], 300, recordings::any_recording);
-    drawn(&seeds("input_recording"), 300, recordings::any_frames);
-    drawn(&seeds("input_index"), 300, recordings::any_index);
+    drawn(&[std::fs::read(golden).unwrap()], 100, recordings::any_recording);
+    drawn(&seeds("input_recording"), 100, recordings::any_frames);
+    drawn(&seeds("input_index"), 100, recordings::any_index);
 }
 
 #[test]

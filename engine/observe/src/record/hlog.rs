@@ -41,8 +41,9 @@ pub fn write(tape: &mut Tape, out: &mut dyn Write) -> Result<(), HlogError> {
     let mut writer = None;
     let mut before: Option<(Nanos, Vec<(String, Histogram)>)> = None;
     let mut unopened = Some((log, &mut out, &mut serializer));
+    let board = tape.board().map_err(TapeError::from)?;
     let mut add = |moment: &Moment| -> Result<(), HlogError> {
-        let Some(snapshot) = moment.snapshot().map_err(TapeError::Board)? else { return Ok(()) };
+        let Some(snapshot) = moment.snapshot_on(&board) else { return Ok(()) };
         let (now, all) = (rate.nanos(moment.time().since(start)), histograms(&snapshot));
         if let Some((mut log, out, serializer)) = unopened.take() {
             // Another program may have written any number.

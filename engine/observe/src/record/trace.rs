@@ -14,7 +14,7 @@
 
 mod sampled;
 
-use super::tape::{Moment, Tape, TapeError};
+use super::tape::{Tape, TapeError};
 use crate::board::snapshot::{SiloView, SlotView, Snapshot};
 use crate::roles::ThreadState;
 use crate::units::Ticks;
@@ -53,17 +53,16 @@ pub fn write(tape: &mut Tape, notes: &[Note], out: &mut dyn Write) -> Result<u64
     trace.text("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
     let mut emitted = Emitted::default();
     let all = (Ticks(0), Ticks(u64::MAX));
-    tape.play(all.0, all.1, |moment| emit_snapshot(moment, &mut emitted, &mut trace))?;
+    let board = tape.board().map_err(TapeError::from)?;
+    tape.play(all.0, all.1, |moment| emit_snapshot(moment.snapshot_on(&board), &mut emitted, &mut trace))?;
     emitted.alarms(&mut trace);
     emitted.sampled.end(&mut trace);
     let (start, rate) = (tape.start(), tape.rate());
     let mut threads = Threads::default();
-    tape.play_fast(all.0, all.1, |moment| {
+    tape.play_fast(all.0, all.1, |at, board| {
         // A sample has only the fast words, so start and rate come from the recording.
-        let clock = crate::clock::Clock::standing(moment.at, start, rate);
-        if let Ok(board) = moment.image.board() {
-            threads.sample(&board.snapshot(&clock), &mut trace);
-        }
+        let clock = crate::clock::Clock::standing(at, start, rate);
+        threads.sample(&board.snapshot(&clock), &mut trace);
     })?;
     threads.end(&mut trace);
     for (at_ns, text) in notes {
@@ -115,9 +114,9 @@ struct Emitted {
     sampled: Sampled,
 }
 
-fn emit_snapshot(moment: &Moment, emitted: &mut Emitted, trace: &mut Trace<'_>) {
-    // No board can be made of this snapshot.
-    let Ok(Some(snapshot)) = moment.snapshot() else { return };
+fn emit_snapshot(snapshot: Option<Snapshot>, emitted: &mut Emitted, trace: &mut Trace<'_>) {
+    // The clock was not set yet.
+    let Some(snapshot) = snapshot else { return };
     if !emitted.named {
         emitted.named = true;
         names(&snapshot, trace);

@@ -85,7 +85,7 @@ impl Bench {
 
 fn fast_span(tape: &mut Tape) -> (u64, u64, usize) {
     let mut seen = Vec::new();
-    tape.play_fast(Ticks(0), Ticks(u64::MAX), |moment| seen.push(moment.at.0 / SAMPLE_PERIOD.0)).unwrap();
+    tape.play_fast(Ticks(0), Ticks(u64::MAX), |at, _| seen.push(at.0 / SAMPLE_PERIOD.0)).unwrap();
     (seen.iter().copied().min().unwrap_or(0), seen.iter().copied().max().unwrap_or(0), seen.len())
 }
 

@@ -5,7 +5,7 @@
 
 use super::{put_varint, take_varint, unzigzag, zigzag};
 use crate::board::image::Image;
-use crate::board::{Board, get};
+use crate::board::{Board, get, set};
 use crate::units::Ticks;
 use std::sync::atomic::AtomicU64;
 
@@ -60,6 +60,16 @@ impl FastSet {
         for (place, value) in self.0.iter().zip(sample) {
             if let Some(word) = words.get_mut(*place) {
                 *word = *value;
+            }
+        }
+    }
+
+    /// Writes the words of a sample into a board.
+    pub(super) fn show(&self, board: &Board, sample: &[u64]) {
+        let words = board.words();
+        for (place, value) in self.0.iter().zip(sample) {
+            if let Some(word) = words.get(*place) {
+                set(word, *value);
             }
         }
     }

@@ -14,10 +14,10 @@ use super::burst::{FastSet, Next, samples};
 use super::frame::{self, FILE_HEAD_BYTES, FileHead, Head, Kind, NoFrame};
 use super::source::Source;
 use super::{FILE, delta, slots};
-use crate::board::BoardError;
 use crate::board::image::Image;
 use crate::board::layout;
 use crate::board::snapshot::Snapshot;
+use crate::board::{Board, BoardError};
 use crate::units::{Nanos, TickRate, Ticks};
 use std::path::{Path, PathBuf};
 
@@ -113,12 +113,17 @@ impl Moment {
     /// # Errors
     /// If there is not enough memory.
     pub fn snapshot(&self) -> Result<Option<Snapshot>, BoardError> {
-        let board = self.image.board()?;
-        Ok(self.image.clock(self.at).map(|clock| {
-            let mut snapshot = board.snapshot(&clock);
-            snapshot.at_ns = clock.since_start(self.time()).0;
-            snapshot
-        }))
+        Ok(self.snapshot_on(&self.image.board()?))
+    }
+
+    /// As [`Moment::snapshot`], by way of a board of this shape, whose words it replaces.
+    #[must_use]
+    pub fn snapshot_on(&self, board: &Board) -> Option<Snapshot> {
+        let clock = self.image.clock(self.at)?;
+        self.image.copy_to(board);
+        let mut snapshot = board.snapshot(&clock);
+        snapshot.at_ns = clock.since_start(self.time()).0;
+        Some(snapshot)
     }
 }
 
@@ -271,6 +276,14 @@ impl Tape {
     #[must_use]
     pub fn rate(&self) -> TickRate {
         self.head.rate
+    }
+
+    /// A board for [`Moment::snapshot_on`].
+    ///
+    /// # Errors
+    /// If there is not enough memory.
+    pub fn board(&self) -> Result<Board, BoardError> {
+        Image::blank(self.head.shape).board()
     }
 
     /// The tick at the engine's start.
@@ -474,21 +487,20 @@ impl Tape {
         Ok(())
     }
 
-    /// Calls `visit` with every fast sample from `from` to `to` by the counter, as a snapshot in which
+    /// Calls `visit` with every fast sample from `from` to `to` by the counter, as a board in which
     /// only the fast words are set.
     ///
     /// # Errors
-    /// If the file can no longer be read.
-    pub fn play_fast(&mut self, from: Ticks, to: Ticks, mut visit: impl FnMut(&Moment)) -> Result<(), TapeError> {
-        let mut moment = Moment::new(from, Image::blank(self.head.shape));
+    /// If the file can no longer be read, or there is not enough memory.
+    pub fn play_fast(&mut self, from: Ticks, to: Ticks, mut visit: impl FnMut(Ticks, &Board)) -> Result<(), TapeError> {
+        let board = self.board()?;
         for number in 0..self.keys.len() {
             let bytes = self.segment_bytes(number)?;
             for part in parts_of(&bytes, |kind| kind == Kind::Burst) {
                 let _ = samples(&self.fast, part.head.at, &part.payload, |at, words| {
                     if (from..=to).contains(&at) {
-                        self.fast.apply_sample(&mut moment.image, words);
-                        moment.at = at;
-                        visit(&moment);
+                        self.fast.show(&board, words);
+                        visit(at, &board);
                     }
                     if at > to { Next::Stop } else { Next::Go }
                 });
