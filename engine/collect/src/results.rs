@@ -18,7 +18,7 @@ pub const BYTES_MAX: u64 = 1 << 30;
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum ResultsError {
     /// It cannot be opened, read or written.
-    #[error("{0}")]
+    #[error("found {0}, expected a file of results; check the path and its permissions")]
     Io(#[from] io::Error),
     #[error(
         "found that another process collects into it, expected a file of its own; name another file, and merge them"
@@ -227,6 +227,8 @@ mod tests {
         drop(Results::open(&path).unwrap());
         assert_eq!(fs::read_to_string(&path).unwrap(), format!("{HEADER}\n"));
         assert!(matches!(Results::open(dir.path()), Err(ResultsError::NoFile)));
+        let said = Results::open(&dir.path().join("none/r.csv")).unwrap_err().to_string();
+        assert!(said.contains("found No such file") && said.contains("; check the path"), "{said}");
     }
 
     #[test]
