@@ -87,15 +87,19 @@ pub struct LeftBoard {
 /// The last state of the killed engine of the run in `dir`, from the board that it left; `None` if it left none.
 #[must_use]
 pub fn last_state(dir: &Path) -> Option<Snapshot> {
-    let left = left_by(&board::directory(), &dir.display().to_string()).or_else(|| left_in(dir).ok())?;
-    left.moment.snapshot().ok()?
+    left_of(dir).ok()?.moment.snapshot().ok()?
 }
 
-/// Finds the board that was moved into its run's directory.
+/// Finds the board of the killed engine of the run in `run`: among the newest ones, or in the run's directory, into
+/// which older ones are moved.
 ///
 /// # Errors
 /// [`RunError`], one sentence.
-pub fn left_in(run: &Path) -> Result<LeftBoard, RunError> {
+pub fn left_of(run: &Path) -> Result<LeftBoard, RunError> {
+    left_by(&board::directory(), &run.display().to_string()).map_or_else(|| left_in(run), Ok)
+}
+
+fn left_in(run: &Path) -> Result<LeftBoard, RunError> {
     let path = run.join(dead::FILE);
     let refused = |found: String| {
         let remedy = "the four newest boards are found by process; an engine that ended normally leaves none, use \

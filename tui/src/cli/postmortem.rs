@@ -17,7 +17,7 @@ use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::board::{self, OwnerState};
 use pinwheel_engine::record::tape::{Moment, Tape, TapeError};
 use pinwheel_report::moment::moment;
-use pinwheel_report::runs::{LeftBoard, left_by, left_in};
+use pinwheel_report::runs::{LeftBoard, left_by, left_of};
 use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ pub fn postmortem(args: &PostmortemArgs, user_paths: &UserPaths) -> Result<u8, R
     let LeftBoard { file, moment: last } = match args.whose.as_deref().filter(|_| pid.is_none()) {
         Some(run) => match left_by(&directory, run) {
             Some(left) => left,
-            None => left_in(&runs::find(run, args.logs.as_deref(), user_paths)?)?,
+            None => left_of(&runs::find(run, args.logs.as_deref(), user_paths)?)?,
         },
         None => find(&directory, pid)?,
     };
@@ -116,7 +116,7 @@ fn nothing(directory: &Path, pid: Option<u32>, found: &str) -> Refusal {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{about, find, left_in};
+    use super::{about, find, left_of};
     use crate::tests::synthetic::{SyntheticFaults, snapshot};
     use pinwheel_engine::board::image::BoardFile;
     use pinwheel_engine::board::{Board, Place, Shape, set};
@@ -149,7 +149,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("board-1"), "torn").unwrap();
         let torn = find(folder.path(), None).err().unwrap().to_string();
-        let none = left_in(&folder.path().join("run")).err().unwrap().to_string();
+        let none = left_of(&folder.path().join("run")).err().unwrap().to_string();
         for (said, found) in [(torn, "board-1: measuring failed (No data"), (none, "found none, expected the board")] {
             assert!(said.contains(found) && !said.contains("not shared") && !said.contains("mount"), "{said}");
         }

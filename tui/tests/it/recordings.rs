@@ -141,8 +141,10 @@ fn leaves_its_board(world: &World) -> bool {
     let throughput = rates.iter().find(|rate| rate["name"] == "throughput").unwrap()["rate"][0].as_f64().unwrap();
     let from_start = last["answered"].as_u64().unwrap() as f64 * 1e9 / tape_ns as f64;
     assert!(throughput > 1.001 * from_start && throughput < 4_000.0, "{throughput} {from_start}");
-    let told = world.run(&format!("postmortem {pid}")).exits(0).text();
-    assert!(told.contains(&format!("left by process {pid}")), "{told}");
+    for whose in [&pid.to_string(), "last --logs logs"] {
+        let told = world.run(&format!("postmortem {whose}")).exits(0).text();
+        assert!(told.contains(&format!("left by process {pid}")), "{told}");
+    }
     assert!(world.run("dump").exits(2).err.contains("pinwheel postmortem"));
     board_ns < tape_ns + 2_000_000_000
 }
