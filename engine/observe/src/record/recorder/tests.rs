@@ -212,7 +212,7 @@ fn no_fast_samples_are_laid_over_a_snapshot_whose_successors_are_lost() {
     bench.run(4_000);
     let (file, second) = (folder.path().join(tape::FILE), {
         let index = std::fs::read(folder.path().join(tape::INDEX)).unwrap();
-        u64::from_le_bytes(index[28..36].try_into().unwrap()) as usize
+        usize::try_from(u64::from_le_bytes(index[28..36].try_into().unwrap())).unwrap()
     });
     let whole = std::fs::read(file).unwrap();
     let mut damaged = whole.clone();
