@@ -141,10 +141,12 @@ class Engine:
         """Drains and ends an engine of this process, and keeps its report in `report`.
 
         Waits for the answers of submitted shots first, unless the feed is held or none comes for 10 s; `answers` has
-        what nobody took. A second call does nothing. Of an engine of another process only the connection is left.
+        what nobody took. A second call does nothing. Of an engine of another process it ends the connection alone, and
+        leaves its region to other clients; answers that nobody took are gone.
         Ctrl-C during the drain ends the engine at once: shots under way are answered with an error.
         """
         if not self._owns:
+            self._core.disconnect()
             return
         ended = self._core.end()
         _RUNNING.discard(self)

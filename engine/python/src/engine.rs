@@ -266,6 +266,13 @@ impl Engine {
         })
     }
 
+    /// Ends the connection to the live source; a later call makes another one.
+    fn disconnect(&self) {
+        if self.check_process().is_ok() {
+            *locked(&self.traffic) = None;
+        }
+    }
+
     /// Drains and ends the engine of this process; its report and what could not be written. `None`: there is no such
     /// engine, or it has ended before. Ctrl-C ends it at once.
     fn end(&self, py: Python<'_>) -> PyResult<Option<(String, Option<String>)>> {
@@ -430,7 +437,7 @@ impl Engine {
             let found = format!("{error} at {place}");
             PyConnectionError::new_err(Unusable::new(&about, found, "its live source", remedy).to_string())
         };
-        let claim = RegionClaim::of(&place).map_err(refused)?;
+        let claim = RegionClaim::of(&place, self.control.pid).map_err(refused)?;
         // Numbers of sessions grow with each start.
         let session = Clock::machine().started_utc().as_nanos() as u64;
         let end = traffic::now() + WELCOME_LIMIT;

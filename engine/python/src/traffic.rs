@@ -52,18 +52,20 @@ pub(crate) fn rest() {
     std::thread::sleep(REST);
 }
 
-/// Regions that this process uses as a client. The lock of a region's file keeps other processes out, not this one.
-static CLAIMED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+/// Regions that this process uses as a client, each with the process of its engine: another engine makes a region of its
+/// own by the same name. The lock of a region's file keeps other processes out, not this one.
+static CLAIMED: Mutex<BTreeSet<(u32, String)>> = Mutex::new(BTreeSet::new());
 
 /// A region that belongs to one connection of this process; or a socket, which several may use.
-pub(crate) struct RegionClaim(Option<String>);
+pub(crate) struct RegionClaim(Option<(u32, String)>);
 
 impl RegionClaim {
-    /// Claims the region at `place`, if it is one.
-    pub(crate) fn of(place: &LivePlace) -> io::Result<RegionClaim> {
+    /// Claims the region at `place` of the engine of process `pid`, if it is one.
+    pub(crate) fn of(place: &LivePlace, pid: u32) -> io::Result<RegionClaim> {
         let LivePlace::Shm { name, .. } = place else { return Ok(RegionClaim(None)) };
-        if CLAIMED.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone()) {
-            return Ok(RegionClaim(Some(name.clone())));
+        let region = (pid, name.clone());
+        if CLAIMED.lock().unwrap_or_else(PoisonError::into_inner).insert(region.clone()) {
+            return Ok(RegionClaim(Some(region)));
         }
         Err(io::Error::new(io::ErrorKind::AddrInUse, "the region is in use by another client of this process"))
     }
@@ -71,8 +73,8 @@ impl RegionClaim {
 
 impl Drop for RegionClaim {
     fn drop(&mut self) {
-        if let Some(name) = &self.0 {
-            CLAIMED.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        if let Some(region) = &self.0 {
+            CLAIMED.lock().unwrap_or_else(PoisonError::into_inner).remove(region);
         }
     }
 }

@@ -200,6 +200,25 @@ def test_an_engine_of_the_program_starts_again_on_another_input():
 
 
 @pytest.mark.skipif(not BINARY, reason="the program is not built: PINWHEEL_BINARY names none")
+def test_a_region_is_left_to_the_next_handle_by_close_and_by_the_end_of_its_engine():
+    shots = np.zeros((1, 24), bool)
+    process, first = started("--input", "shm:handed")
+    try:
+        with first:
+            first.decode(shots)
+        second = pinwheel.attach(process.pid)
+        second.decode(shots)
+        with pytest.raises(ConnectionError, match="in use by another client of this process"):
+            first.decode(shots)
+        process.kill()
+        process.wait(30)
+        process, third = started("--input", "shm:handed")
+        third.decode(shots)
+    finally:
+        process.kill()
+
+
+@pytest.mark.skipif(not BINARY, reason="the program is not built: PINWHEEL_BINARY names none")
 def test_a_call_that_waits_for_a_killed_engine_raises_a_sentence():
     process, engine = started("--input", "shm:killed")
     try:
