@@ -28,6 +28,10 @@ pub struct TraceArgs {
 }
 
 pub fn trace(args: &TraceArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
+    if args.hlog.as_deref() == Some(Path::new("-")) {
+        let remedy = "name a file; only -o takes - for standard output";
+        return Err(Refusal::unusable("--hlog -", "standard output", "a file", remedy));
+    }
     let dir = runs::find(&args.name.run, args.name.logs.as_deref(), user_paths)?;
     let output = args.output.clone().unwrap_or_else(|| dir.join("trace.json"));
     let inputs = [FILE, INDEX, MANIFEST, "events.jsonl"].map(|name| dir.join(name));

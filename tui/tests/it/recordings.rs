@@ -102,6 +102,7 @@ fn a_missing_run_and_an_invalid_moment_are_refused_in_one_sentence() {
     for (words, part) in [
         ("replay last --logs logs", "pinwheel run"),
         ("trace nothing --logs logs", "found none in logs"),
+        ("trace nothing --logs logs --hlog -", "--hlog -: found standard output"),
         ("compare a b --logs logs", "run a: found none"),
         ("replay last --at noon", "12.5s"),
         ("postmortem", "replay last"),
