@@ -111,8 +111,6 @@ impl Engine {
         silos: Option<i64>,
     ) -> PyResult<Engine> {
         let model_text = model_text.map(|text| text.to_vec());
-        let [streams, silos] = [("streams", streams), ("silos", silos)].map(|(name, wanted)| counted(name, wanted));
-        let (streams, silos) = (streams?, silos?);
         let settings = Settings { profile, profiles, model_text, model_path, logs, label, streams, decoder, silos };
         let engine = py.detach(|| settings.start().and_then(Engine::own))?;
         if let Err(error) = engine.connected(py) {
@@ -579,15 +577,6 @@ impl Drop for Engine {
             std::mem::forget(locked(&self.own).take());
         }
     }
-}
-
-/// A number of parts of an engine; the profile has its upper bound.
-fn counted(name: &str, wanted: Option<i64>) -> PyResult<Option<u32>> {
-    let number = |wanted: i64| {
-        u32::try_from(wanted)
-            .map_err(|_| value_error(Unusable::new(name, wanted.to_string(), "1 or more", "write another number")))
-    };
-    wanted.map(number).transpose()
 }
 
 /// The moment `timeout_s` from now; `None`: never.

@@ -29,9 +29,9 @@ pub(super) struct Settings {
     pub(super) model_path: Option<PathBuf>,
     pub(super) logs: Option<PathBuf>,
     pub(super) label: String,
-    pub(super) streams: Option<u32>,
+    pub(super) streams: Option<i64>,
     pub(super) decoder: Option<String>,
-    pub(super) silos: Option<u32>,
+    pub(super) silos: Option<i64>,
 }
 
 impl Settings {
@@ -87,10 +87,10 @@ impl Settings {
     fn profile(&self) -> PyResult<(Profile, String)> {
         let (mut profile, origin) = Profile::load(&self.profile, self.profiles.as_deref()).map_err(value_error)?;
         if let Some(streams) = self.streams {
-            profile.input.streams = streams;
+            profile.input.streams = in_profile(streams);
         }
         if let Some(silos) = self.silos {
-            profile.silos = Silos::Count(silos);
+            profile.silos = Silos::Count(in_profile(silos));
         }
         if let Some(text) = &self.decoder {
             profile.decoder = Decoder::from_text(text).ok_or_else(|| {
@@ -99,13 +99,13 @@ impl Settings {
             })?;
         }
         if let Some(error) = profile.validate().into_iter().next() {
-            let about = match error.field.as_str() {
-                "input.streams" if self.streams.is_some() => "streams".to_owned(),
-                "silos" if self.silos.is_some() => "silos".to_owned(),
-                "decoder" if self.decoder.is_some() => "decoder".to_owned(),
-                field => format!("profile {} with these settings, {field}", self.profile),
+            let (about, found) = match (error.field.as_str(), self.streams, self.silos) {
+                ("input.streams", Some(streams), _) => ("streams".to_owned(), streams.to_string()),
+                ("silos", _, Some(silos)) => ("silos".to_owned(), silos.to_string()),
+                ("decoder", ..) if self.decoder.is_some() => ("decoder".to_owned(), error.found),
+                (field, ..) => (format!("profile {} with these settings, {field}", self.profile), error.found),
             };
-            return Err(value_error(Unusable::new(about, error.found, error.expected, error.remedy)));
+            return Err(value_error(Unusable::new(about, found, error.expected, error.remedy)));
         }
         Ok((profile, origin.name()))
     }
@@ -122,6 +122,11 @@ impl Settings {
         };
         model.map_err(value_error)
     }
+}
+
+/// A number as a profile has it, which has its bounds: one that it cannot have is outside them there, too.
+fn in_profile(wanted: i64) -> u32 {
+    u32::try_from(wanted.max(0)).unwrap_or(u32::MAX)
 }
 
 /// The user's state directory.
