@@ -311,7 +311,6 @@ impl MatcherModel {
 
     /// A matcher that answers like the windows of a shot that arrives by rounds; `None` for models
     /// that decode whole shots.
-    #[must_use]
     pub fn matcher_by_rounds(&self) -> Option<Box<dyn Matcher>> {
         match &self.0 {
             Ready::Whole(_) | Ready::Plugin(_) | Ready::Guess(..) => None,
@@ -323,7 +322,6 @@ impl MatcherModel {
     }
 
     /// Builds a matcher for the calling thread.
-    #[must_use]
     pub fn matcher(&self) -> Box<dyn Matcher> {
         match &self.0 {
             Ready::Whole(model) => Box::new(by_graph::GraphMatcher::new(Arc::clone(model))),
@@ -340,7 +338,6 @@ impl MatcherModel {
     }
 
     /// Number of windows of a shot, of parts of a stream, or of tasks for blocks; 1 for whole shots.
-    #[must_use]
     pub fn windows(&self) -> u32 {
         match &self.0 {
             Ready::Whole(_) | Ready::Plugin(_) | Ready::Guess(..) => 1,
@@ -354,7 +351,6 @@ impl MatcherModel {
 
     /// For each round, the leading words of a packed shot that are complete once it has arrived;
     /// `None` if the model decodes whole shots.
-    #[must_use]
     pub fn words_after_rounds(&self) -> Option<Vec<u32>> {
         match &self.0 {
             Ready::Whole(_) | Ready::Plugin(_) | Ready::Guess(..) => None,
@@ -368,7 +364,6 @@ impl MatcherModel {
 
     /// Carries for shots of `streams` streams in `jobs` job buffers; `None` for whole shots, or for a
     /// single window if shots arrive whole.
-    #[must_use]
     pub fn carries(&self, jobs: u32, streams: u32, by_rounds: bool) -> Option<Arc<Carries>> {
         let has_windows = self.windows() > 1 || by_rounds;
         match &self.0 {
@@ -380,7 +375,6 @@ impl MatcherModel {
     }
 
     /// Bytes on the heap that all matchers share.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         match &self.0 {
             Ready::Whole(model) => model.bytes(),
@@ -395,7 +389,6 @@ impl MatcherModel {
     }
 
     /// The matcher's name in reports.
-    #[must_use]
     pub fn name(&self) -> &str {
         match &self.0 {
             Ready::Whole(model) => model.name(),
@@ -410,7 +403,6 @@ impl MatcherModel {
     }
 
     /// Bytes on the heap of one matcher. Builds one to measure it, unless it is a plugin's.
-    #[must_use]
     pub fn matcher_bytes(&self) -> usize {
         match &self.0 {
             Ready::Plugin(model) => model.matcher_bytes(),

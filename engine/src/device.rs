@@ -98,7 +98,6 @@ pub struct Recovery {
 
 impl Recovery {
     /// Watches `health`; reopens a lost device after `wait`.
-    #[must_use]
     pub fn new(health: Arc<HealthWord>, wait: Nanos) -> Recovery {
         Recovery { health, wait, lost_at: None, renew: None, before: None }
     }

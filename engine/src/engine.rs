@@ -174,7 +174,6 @@ pub enum Input {
 
 impl Input {
     /// The model of the shots.
-    #[must_use]
     pub fn model(&self) -> &Arc<Model> {
         match self {
             Input::Sampler { model, .. }
@@ -185,7 +184,6 @@ impl Input {
     }
 
     /// Text for the board.
-    #[must_use]
     pub fn words(&self) -> String {
         match self {
             Input::Sampler { name, .. } => format!("sampler {name}"),
@@ -398,38 +396,32 @@ impl Engine {
     }
 
     /// Reads the board.
-    #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.board.snapshot(&self.clock)
     }
 
     /// A reader of the board for another cold thread. The board exists until its last viewer is
     /// dropped.
-    #[must_use]
     pub fn viewer(&self) -> Viewer {
         Viewer { board: Arc::clone(&self.board), clock: self.clock.clone() }
     }
 
     /// The profile in force, set by this handle, another process or an alarm.
-    #[must_use]
     pub fn profile(&self) -> Arc<Profile> {
         self.executor.steering.lock().profile()
     }
 
     /// A model by which shots are decoded instead of the model of the start, if there is one.
-    #[must_use]
     pub fn other_model(&self) -> Option<KnownModel> {
         self.executor.steering.lock().decoders().1.other_than_first()
     }
 
     /// Name and profile that are in force without a limited switch: those that return, if one is under way.
-    #[must_use]
     pub fn lasting_profile(&self) -> (String, Arc<Profile>) {
         self.executor.steering.lock().lasting()
     }
 
     /// The thread plan.
-    #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -444,19 +436,16 @@ impl Engine {
     }
 
     /// Queue of move requests, for another cold thread.
-    #[must_use]
     pub fn moves(&self) -> Arc<MoveRequests> {
         Arc::clone(&self.executor.moves)
     }
 
     /// The engine's clock.
-    #[must_use]
     pub const fn clock(&self) -> &Clock {
         &self.clock
     }
 
     /// Queue of silo commands, for another cold thread.
-    #[must_use]
     pub fn silo_commands(&self) -> Arc<SiloCommands> {
         Arc::clone(&self.executor.silo_commands)
     }
@@ -474,7 +463,6 @@ impl Engine {
 
     /// Takes a pending request for another input. The caller reads and checks the input, then ends
     /// this engine by [`Engine::drain_for_input`] and starts the next.
-    #[must_use]
     pub fn input_wanted(&self) -> Option<InputWanted> {
         self.executor.requests.inputs.take()
     }
@@ -494,7 +482,6 @@ impl Engine {
     }
 
     /// Whether a run on another input is to follow: no end has been requested since.
-    #[must_use]
     pub fn goes_on(&self) -> bool {
         self.executor.requests.follows().is_some()
     }
@@ -505,13 +492,11 @@ impl Engine {
     }
 
     /// Access to the last minutes of the recording; `None`: no recorder runs.
-    #[must_use]
     pub fn recent_recording(&self) -> Option<&RecentRecording> {
         self.recent_recording.as_ref()
     }
 
     /// Whether the run has ended; [`Engine::finish`] then returns at once.
-    #[must_use]
     pub fn is_finished(&self) -> bool {
         self.control.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -539,13 +524,11 @@ pub struct Viewer {
 
 impl Viewer {
     /// Reads the board.
-    #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.board.snapshot(&self.clock)
     }
 
     /// The board as a recording of one snapshot, for another process.
-    #[must_use]
     pub fn picture(&self) -> Vec<u8> {
         tape::picture(&self.board, &self.clock)
     }

@@ -71,7 +71,6 @@ const BAD_ADDRESS_OFFSET: u64 = (1 << 40) + 1;
 
 /// Copies of a feed's shots, each a stream and its detectors: blocks of 256, because at 100,000 shots a
 /// second a block for each would be too much work for the feed.
-#[must_use]
 pub fn shot_samples(detector_words: usize) -> (SampleWriter, SampleReader) {
     samples(SampleRoom { blocks: 8, records: 256, words: 1 + detector_words })
 }
@@ -133,7 +132,6 @@ pub struct Feed {
 
 impl Feed {
     /// A feed that writes into `end` the shots of `source`.
-    #[must_use]
     pub fn new(
         share: Share,
         end: FeedEnd,

@@ -45,7 +45,6 @@ pub const BUDGET_ITEMS: u32 = 64;
 pub const BUDGET_NANOS: u64 = 50_000;
 
 /// Whether a role keeps running when its silo's path stops: the feed (ingress) and harvest (egress).
-#[must_use]
 pub const fn outlives_path(kind: RoleKind) -> bool {
     matches!(kind, RoleKind::Feed | RoleKind::Harvest)
 }

@@ -108,7 +108,6 @@ impl Decoding {
     ///
     /// # Panics
     /// After [`Decoding::without_decoders`].
-    #[must_use]
     pub fn changes(&self) -> DecoderChanges {
         DecoderChanges::new(&self.model, self.prepared.clone().expect("it has its decoders"))
     }
@@ -120,7 +119,6 @@ impl Decoding {
     }
 
     /// A new predecoder, for one thread.
-    #[must_use]
     pub fn predecoder(&self) -> Box<dyn predecode::Predecoder> {
         match &self.local {
             Some(local) => Box::new(local.clone()),
@@ -129,13 +127,11 @@ impl Decoding {
     }
 
     /// The predecoder's tables, for a device that runs the same rule by a program of its own.
-    #[must_use]
     pub fn tables(&self) -> Tables {
         self.local.as_ref().map_or_else(Tables::empty, |local| local.tables(self.model.observable_words()))
     }
 
     /// Whether a shot is decoded by more windows than one.
-    #[must_use]
     pub fn has_windows(&self) -> bool {
         self.has_windows
     }
@@ -375,7 +371,6 @@ fn answer_ring(answers: Answers, slots: u32) -> (Option<Writer<Answer>>, Vec<Rea
 }
 
 /// The tally that checks a run's joint readouts, if there are any.
-#[must_use]
 pub fn tally(profile: &Profile, model: &Model) -> Option<Arc<JointTally>> {
     let of = (profile.input.streams, profile.silos.settled(), profile.slots);
     let words = geometry(profile.slots, model).observable_words as usize;

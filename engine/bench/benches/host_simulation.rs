@@ -151,7 +151,6 @@ impl World {
 }
 
 /// Simulates `setting`.
-#[must_use]
 pub fn play(setting: &Setting) -> Course {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(setting.seed);
     let mut world = World::new(setting, &mut random);

@@ -101,7 +101,6 @@ impl Arrivals {
 ///
 /// # Panics
 /// If there is no shot, no slot, or no time of a decode.
-#[must_use]
 pub fn play(costs: &Costs, setting: Setting) -> Course {
     assert!(setting.shots > 0 && costs.slots > 0 && !costs.decode_ns.is_empty(), "an empty simulation");
     let mean = costs.decode_ns.iter().sum::<f64>() / costs.decode_ns.len() as f64;

@@ -50,7 +50,6 @@ impl Setting {
 
     /// The least spread that any placement could reach, points: a stream larger than an even share
     /// of the rest has a silo of its own, and the rest is spread evenly.
-    #[must_use]
     pub fn spread_floor_points(&self) -> f64 {
         let shares = self.shares();
         let (mut rest, mut silos): (f64, Vec<f64>) = (shares.iter().sum(), Vec::with_capacity(self.silos));
@@ -132,7 +131,6 @@ impl World {
 }
 
 /// Simulates `setting` under `rule`.
-#[must_use]
 pub fn play(setting: &Setting, rule: Rule) -> Course {
     let Setting { silos, streams, arrive_s, seconds, seed, .. } = *setting;
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);

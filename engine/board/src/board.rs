@@ -66,7 +66,6 @@ pub fn set(word: &AtomicU64, value: u64) {
 
 /// Reads a word without ordering.
 #[inline(always)]
-#[must_use]
 pub fn get(word: &AtomicU64) -> u64 {
     word.load(Ordering::Relaxed)
 }
@@ -79,7 +78,6 @@ pub struct Board {
 
 impl Board {
     /// Bytes of a board of `shape`.
-    #[must_use]
     pub fn bytes_of(shape: Shape) -> usize {
         Layout::of(shape).bytes
     }
@@ -108,177 +106,148 @@ impl Board {
     }
 
     /// How many blocks of each kind the board has.
-    #[must_use]
     pub fn shape(&self) -> Shape {
         self.layout.shape
     }
 
     /// Path under which other processes find the board; `None` if it is private.
-    #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.region.path()
     }
 
     /// Engine header.
-    #[must_use]
     pub fn header(&self) -> &HeaderBlock {
         &self.region.section::<HeaderBlock>(0, 1)[0]
     }
 
     /// Block of hot thread `index`.
-    #[must_use]
     pub fn thread(&self, index: usize) -> &ThreadBlock {
         &self.region.section(self.layout.threads, self.layout.shape.threads as usize)[index]
     }
 
     /// Feed's block of silo `silo`.
-    #[must_use]
     pub fn feed(&self, silo: usize) -> &FeedBlock {
         &self.region.section(self.layout.feeds, self.silos())[silo]
     }
 
     /// Dispatch's block of silo `silo`.
-    #[must_use]
     pub fn dispatch(&self, silo: usize) -> &DispatchBlock {
         &self.region.section(self.layout.dispatches, self.silos())[silo]
     }
 
     /// The device role's block of silo `silo`.
-    #[must_use]
     pub fn device(&self, silo: usize) -> &DeviceBlock {
         &self.region.section(self.layout.devices, self.silos())[silo]
     }
 
     /// Poll's block of silo `silo`.
-    #[must_use]
     pub fn poll(&self, silo: usize) -> &PollBlock {
         &self.region.section(self.layout.polls, self.silos())[silo]
     }
 
     /// Harvest's block of silo `silo`.
-    #[must_use]
     pub fn harvest(&self, silo: usize) -> &HarvestBlock {
         &self.region.section(self.layout.harvests, self.silos())[silo]
     }
 
     /// Block of decode worker `index` of silo `silo`.
-    #[must_use]
     pub fn decode(&self, silo: usize, index: usize) -> &DecodeBlock {
         &self.decoders(silo)[index]
     }
 
     /// Blocks of the decode workers of silo `silo`.
-    #[must_use]
     pub fn decoders(&self, silo: usize) -> &[DecodeBlock] {
         let decoders = self.layout.shape.decoders as usize;
         &self.region.section(self.layout.decodes, self.silos() * decoders)[silo * decoders..(silo + 1) * decoders]
     }
 
     /// The graph's block of silo `silo`.
-    #[must_use]
     pub fn graph(&self, silo: usize) -> &GraphBlock {
         &self.region.section(self.layout.graphs, self.silos())[silo]
     }
 
     /// Latency histograms of silo `silo`, written by harvest.
-    #[must_use]
     pub fn latency(&self, silo: usize) -> &LatencyBlock {
         &self.region.section(self.layout.latencies, self.silos())[silo]
     }
 
     /// Times of the slots of silo `silo`.
-    #[must_use]
     pub fn slots(&self, silo: usize) -> &[SlotStamps] {
         let slots = self.layout.shape.slots as usize;
         &self.region.section(self.layout.slots, self.silos() * slots)[silo * slots..(silo + 1) * slots]
     }
 
     /// Owner and input health of stream `stream`, written by the feed.
-    #[must_use]
     pub fn stream_feed(&self, stream: usize) -> &StreamFeedBlock {
         &self.region.section(self.layout.stream_feeds, self.layout.shape.streams as usize)[stream]
     }
 
     /// Answers, errors and latency of stream `stream`, written by harvest.
-    #[must_use]
     pub fn stream_harvest(&self, stream: usize) -> &StreamHarvestBlock {
         &self.region.section(self.layout.stream_harvests, self.layout.shape.streams as usize)[stream]
     }
 
     /// The clock's block.
-    #[must_use]
     pub fn clock(&self) -> &ClockBlock {
         &self.region.section::<ClockBlock>(self.layout.clock, 1)[0]
     }
 
     /// The log's block.
-    #[must_use]
     pub fn log(&self) -> &LogBlock {
         &self.region.section::<LogBlock>(self.layout.log, 1)[0]
     }
 
     /// The alarm log's rows; see [`AlarmRow::read`].
-    #[must_use]
     pub fn alarms(&self) -> &[AlarmRow] {
         self.region.section(self.layout.alarms, alarms::ALARMS_MAX)
     }
 
     /// The shadow's block.
-    #[must_use]
     pub fn shadow(&self) -> &ShadowBlock {
         &self.region.section::<ShadowBlock>(self.layout.shadow, 1)[0]
     }
 
     /// The flight recorder's block.
-    #[must_use]
     pub fn recorder(&self) -> &RecorderBlock {
         &self.region.section::<RecorderBlock>(self.layout.recorder, 1)[0]
     }
 
     /// Control of the engine: held feed, revert timer, socket.
-    #[must_use]
     pub fn control(&self) -> &ControlBlock {
         &self.region.section::<ControlBlock>(self.layout.control, 1)[0]
     }
 
     /// The arbiter's block of silo `silo`.
-    #[must_use]
     pub fn arbiter(&self, silo: usize) -> &ArbiterBlock {
         &self.region.section(self.layout.arbiters, self.silos())[silo]
     }
 
     /// The director's block.
-    #[must_use]
     pub fn placement(&self) -> &PlacementBlock {
         &self.region.section::<PlacementBlock>(self.layout.placement, 1)[0]
     }
 
     /// Queues of silo `silo`, written by the director.
-    #[must_use]
     pub fn silo_depth(&self, silo: usize) -> &SiloDepthBlock {
         &self.region.section(self.layout.silo_depths, self.silos())[silo]
     }
 
     /// Moves of the streams of silo `silo`'s feed.
-    #[must_use]
     pub fn moves(&self, silo: usize) -> &MoveBlock {
         &self.region.section(self.layout.moves, self.silos())[silo]
     }
 
     /// State and restarts of silo `silo`.
-    #[must_use]
     pub fn lifecycle(&self, silo: usize) -> &LifecycleBlock {
         &self.region.section(self.layout.lifecycles, self.silos())[silo]
     }
 
     /// The live source's block.
-    #[must_use]
     pub fn source(&self) -> &SourceBlock {
         &self.region.section::<SourceBlock>(self.layout.source, 1)[0]
     }
 
     /// Receive counters of stream `stream`, written by the live source.
-    #[must_use]
     pub fn stream_source(&self, stream: usize) -> &StreamSourceBlock {
         &self.region.section(self.layout.stream_sources, self.layout.shape.streams as usize)[stream]
     }

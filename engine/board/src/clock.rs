@@ -50,13 +50,11 @@ struct System {
 impl Clock {
     /// The machine's clock, calibrated: the counter, or monotonic time where the counter is not
     /// reliable. Takes [`CALIBRATION`].
-    #[must_use]
     pub fn machine() -> Clock {
         Clock::machine_at(Path::new("/"))
     }
 
     /// As [`Clock::machine`], with the kernel's file tree below `root`.
-    #[must_use]
     pub fn machine_at(root: &Path) -> Clock {
         Clock::strict_at(root).unwrap_or_else(|error| Clock::started(Source::Monotonic(error), TickRate::NANOS))
     }
@@ -71,7 +69,6 @@ impl Clock {
     }
 
     /// A clock that shows `nanos`, which its owner advances.
-    #[must_use]
     pub fn virtual_time(nanos: Arc<AtomicU64>) -> Clock {
         let start = Ticks(nanos.load(Ordering::Relaxed));
         Clock { source: Source::Virtual(nanos), rate: TickRate::NANOS, start, started_utc: Duration::ZERO }
@@ -79,7 +76,6 @@ impl Clock {
 
     /// A stopped clock that shows `at`, for reading records of another clock with that start and
     /// rate.
-    #[must_use]
     pub fn standing(at: Ticks, start: Ticks, rate: TickRate) -> Clock {
         let source = Source::Virtual(Arc::new(AtomicU64::new(at.0)));
         Clock { source, rate, start, started_utc: Duration::ZERO }
@@ -94,7 +90,6 @@ impl Clock {
 
     /// Now.
     #[inline]
-    #[must_use]
     pub fn ticks(&self) -> Ticks {
         match &self.source {
             Source::Counter => Ticks(counter::read()),
@@ -117,40 +112,34 @@ impl Clock {
 
     /// CPU time that thread `tid` of this process has used; `None` where the system does not report
     /// it.
-    #[must_use]
     pub fn ran(tid: u32) -> Option<Nanos> {
         system::ran(tid)
     }
 
     /// Ticks per nanosecond and back.
     #[inline]
-    #[must_use]
     pub fn rate(&self) -> TickRate {
         self.rate
     }
 
     /// The moment this clock was made.
     #[inline]
-    #[must_use]
     pub fn start(&self) -> Ticks {
         self.start
     }
 
     /// Nanoseconds from this clock's start to `at`; zero before it.
     #[inline]
-    #[must_use]
     pub fn since_start(&self, at: Ticks) -> Nanos {
         self.rate.nanos(at.since(self.start))
     }
 
     /// Wall time at this clock's start, since 1970.
-    #[must_use]
     pub fn started_utc(&self) -> Duration {
         self.started_utc
     }
 
     /// Source of the ticks, as text.
-    #[must_use]
     pub fn source_name(&self) -> &'static str {
         match &self.source {
             Source::Counter => "invariant counter",
@@ -165,7 +154,6 @@ impl Clock {
 
     /// Why the ticks do not come from the counter; `None` if they do, or the clock is not the
     /// machine's.
-    #[must_use]
     pub fn degraded(&self) -> Option<&CounterError> {
         match &self.source {
             Source::Monotonic(error) => Some(error),
@@ -175,7 +163,6 @@ impl Clock {
 }
 
 /// UTC in whole seconds since 1970, for names made before the engine has a clock.
-#[must_use]
 pub fn utc_now_s() -> i64 {
     i64::try_from(system::utc().0 / 1_000_000_000).unwrap_or(i64::MAX)
 }

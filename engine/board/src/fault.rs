@@ -80,7 +80,6 @@ impl FaultCode {
 
     /// Number, as logs and JSON carry it.
     #[inline]
-    #[must_use]
     pub const fn number(self) -> u16 {
         match self {
             FaultCode::Answered(code) => code as u16,
@@ -102,7 +101,6 @@ impl FaultCode {
 
     /// Row of this code in tables of [`FaultCode::ALL`].
     #[inline]
-    #[must_use]
     pub fn row(self) -> usize {
         match self {
             FaultCode::Answered(code) => code as usize - 1,
@@ -111,7 +109,6 @@ impl FaultCode {
     }
 
     /// Name as text; with the address, where the detail number is one.
-    #[must_use]
     pub fn describe(self, detail: u64) -> String {
         if self == FaultCode::RequestsMissing {
             let ip = Ipv4Addr::from_bits((detail >> 16) as u32);
@@ -121,7 +118,6 @@ impl FaultCode {
     }
 
     /// Name as text, with the meaning of the detail number.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             FaultCode::Answered(ErrorCode::LaunchFailed) => "launch failed, slot",
@@ -226,7 +222,6 @@ pub struct Injector {
 
 impl Injector {
     /// Draws determined by `seed` and `role` (so that two roles of one engine do not draw alike).
-    #[must_use]
     pub fn new(injections: Injections, seed: u64, role: u64) -> Injector {
         let random = Xoshiro256PlusPlus::seed_from_u64(seed ^ role.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         Injector { injections, random, launches: 0 }

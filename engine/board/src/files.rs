@@ -236,7 +236,6 @@ pub enum Identity {
 
 /// The file that `path` means, also by links and hard links; `None` for a character device, which
 /// any number of readers and writers may share, and for an unreachable path.
-#[must_use]
 pub fn identity(path: &Path) -> Option<Identity> {
     match std::fs::metadata(path) {
         Ok(metadata) => number(&metadata),
@@ -246,7 +245,6 @@ pub fn identity(path: &Path) -> Option<Identity> {
 
 /// The file behind standard input, output or error, if it is a regular one.
 #[cfg(unix)]
-#[must_use]
 pub fn identity_of_stream(stream: impl std::os::fd::AsFd) -> Option<Identity> {
     let file = File::from(stream.as_fd().try_clone_to_owned().ok()?);
     file.metadata().ok().filter(Metadata::is_file).as_ref().and_then(number)
@@ -254,7 +252,6 @@ pub fn identity_of_stream(stream: impl std::os::fd::AsFd) -> Option<Identity> {
 
 /// Which users besides this one and root may change the content of `path`: the opened file itself,
 /// or its entry in its directory. In a sticky directory no user can replace another user's file.
-#[must_use]
 pub fn replaceable_by_others(path: &Path, opened: &Metadata) -> Option<String> {
     let by_itself = altered_by_others(opened).map(|who| format!("{} ({who})", path.display()));
     by_itself.or_else(|| {
@@ -265,7 +262,6 @@ pub fn replaceable_by_others(path: &Path, opened: &Metadata) -> Option<String> {
 
 /// Which users besides this one and root may replace a directory's files, with its name; `None`: no
 /// user.
-#[must_use]
 pub fn directory_altered_by_others(directory: &Path) -> Option<String> {
     let metadata = std::fs::metadata(directory).ok()?;
     let who = altered_by_others(&metadata)?;

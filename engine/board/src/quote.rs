@@ -11,7 +11,6 @@ pub const QUOTE_CHARS_MAX: usize = 160;
 const TAIL_CHARS: usize = 60;
 
 /// `text` as a message quotes it; of a longer text the beginning and the end are kept.
-#[must_use]
 pub fn cut(text: &str) -> Cow<'_, str> {
     if text.char_indices().nth(QUOTE_CHARS_MAX).is_none() {
         return Cow::Borrowed(text);

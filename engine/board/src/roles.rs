@@ -98,7 +98,6 @@ pinwheel_edge::names! { SiloState:
 
 impl SiloState {
     /// The state of this code; an unknown code reads as dead.
-    #[must_use]
     pub fn from_code(code: u64) -> SiloState {
         usize::try_from(code).ok().and_then(|code| SiloState::ALL.get(code).copied()).unwrap_or(SiloState::Dead)
     }
@@ -121,13 +120,11 @@ pub enum RecorderState {
 
 impl RecorderState {
     /// Number on the board.
-    #[must_use]
     pub const fn code(self) -> u64 {
         self as u64
     }
 
     /// From the board; an unknown number reads as off.
-    #[must_use]
     pub const fn from_code(code: u64) -> RecorderState {
         match code {
             1 => RecorderState::Disk,

@@ -24,13 +24,11 @@ pinwheel_edge::names! { SourceKind: Udp "udp", Unix "unix", Shm "shm", Cudaq "cu
 
 impl SourceKind {
     /// Number on the board.
-    #[must_use]
     pub const fn code(self) -> u64 {
         self as u64 + 1
     }
 
     /// From the board; `None` where there is no live source.
-    #[must_use]
     pub fn from_code(code: u64) -> Option<SourceKind> {
         SourceKind::ALL.into_iter().find(|kind| kind.code() == code)
     }
@@ -56,13 +54,11 @@ pinwheel_edge::names! { DecoderState:
 
 impl DecoderState {
     /// Number on the board.
-    #[must_use]
     pub const fn code(self) -> u64 {
         self as u64 + 1
     }
 
     /// From the board; `None` where the stream is no such decoder.
-    #[must_use]
     pub fn from_code(code: u64) -> Option<DecoderState> {
         DecoderState::ALL.into_iter().find(|state| state.code() == code)
     }
@@ -84,13 +80,11 @@ pub enum HealthVerdict {
 
 impl HealthVerdict {
     /// Number on the board.
-    #[must_use]
     pub const fn code(self) -> u64 {
         self as u64
     }
 
     /// From the board; an unknown number reads as too few shots.
-    #[must_use]
     pub const fn from_code(code: u64) -> HealthVerdict {
         match code {
             1 => HealthVerdict::Good,

@@ -142,7 +142,6 @@ impl Wheel {
     ///
     /// # Panics
     /// If `timers` is zero or above [`TIMERS_MAX`].
-    #[must_use]
     pub fn new(rate: TickRate, start: Ticks, timers: Slots) -> Wheel {
         let possible = 1..=TIMERS_MAX.0;
         assert!(possible.contains(&timers.0), "a wheel holds 1 to {} timers, not {}", TIMERS_MAX.0, timers.0);
@@ -163,19 +162,16 @@ impl Wheel {
     }
 
     /// Timers armed.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.records.len() - self.free_len
     }
 
     /// Whether no timer is armed.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Most timers that can be armed at once.
-    #[must_use]
     pub fn capacity(&self) -> Slots {
         Slots(self.records.len() as u32)
     }

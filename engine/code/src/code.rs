@@ -78,7 +78,6 @@ pub enum NameError {
 
 /// 64-bit words that hold `bits` bits.
 #[inline]
-#[must_use]
 pub const fn words(bits: u32) -> usize {
     bits.div_ceil(64) as usize
 }
@@ -89,7 +88,6 @@ pub const fn words(bits: u32) -> usize {
 ///
 /// If `index` lies past the last word.
 #[inline]
-#[must_use]
 pub const fn bit(shot: &[u64], index: u32) -> bool {
     shot[index as usize / 64] >> (index % 64) & 1 == 1
 }
@@ -131,7 +129,6 @@ pub fn bundled_names() -> impl Iterator<Item = &'static str> {
 /// # Panics
 ///
 /// Only if the bundled text does not parse, which a test excludes.
-#[must_use]
 pub fn bundled() -> Model {
     bundled_named(BUNDLED[0].name).expect("the first bundled model exists")
 }

@@ -61,7 +61,6 @@ impl FaultCounts {
     }
 
     /// The counts of a row, by name.
-    #[must_use]
     pub fn named(&self) -> BTreeMap<String, u64> {
         let counts = self.0.iter().enumerate();
         let named = counts.flat_map(|(faults, counts)| {
@@ -71,7 +70,6 @@ impl FaultCounts {
     }
 
     /// Those that [`FaultCounts::named`] has named; names of others are left out.
-    #[must_use]
     pub fn of_row(counts: &BTreeMap<String, u64>) -> FaultCounts {
         let mut found = FaultCounts::default();
         for (name, count) in counts {
@@ -92,13 +90,11 @@ impl FaultCounts {
     }
 
     /// Shots counted.
-    #[must_use]
     pub fn shots(&self) -> u64 {
         self.0.iter().map(|[shots, _]| shots).sum()
     }
 
     /// The error rate of `model` with its noise scaled by `scale`.
-    #[must_use]
     pub fn rate_at(&self, model: &Model, scale: f64) -> ScaledRate {
         let told_apart = self.0.len().min(FAULTS_MAX);
         let probabilities = fault_numbers(model, scale, told_apart);
@@ -122,14 +118,12 @@ impl FaultCounts {
 }
 
 /// The probability after its odds have changed.
-#[must_use]
 pub fn scaled(probability: f64, scale: f64) -> f64 {
     let odds = scale * probability;
     if probability >= 1.0 { 1.0 } else { odds / (1.0 - probability + odds) }
 }
 
 /// `model` with its noise scaled.
-#[must_use]
 pub fn scaled_model(model: &Model, scale: f64) -> Model {
     let mut other = model.clone();
     other.errors.iter_mut().for_each(|error| error.probability = scaled(error.probability, scale));

@@ -83,7 +83,6 @@ impl Results {
     }
 
     /// What the file has of a task.
-    #[must_use]
     pub fn of(&self, strong_id: &str) -> Option<&Row> {
         self.totals.get(strong_id)
     }

@@ -134,7 +134,6 @@ impl Display for Row {
 }
 
 /// The lines of rows.
-#[must_use]
 pub fn lines(rows: &[Row]) -> String {
     rows.iter().map(|row| format!("{row}\n")).collect()
 }
@@ -145,7 +144,6 @@ fn quoted(text: &str) -> String {
 }
 
 /// `value` as `json.dumps(value, separators=(',', ':'), sort_keys=True)` writes it.
-#[must_use]
 pub fn json_text(value: &Value) -> String {
     match value {
         Value::Null | Value::Bool(_) => value.to_string(),

@@ -62,7 +62,6 @@ impl Shard {
     pub const WHOLE: Shard = Shard { index: 0, count: 1 };
 
     /// Its part of `all`.
-    #[must_use]
     pub fn part(self, all: u64) -> u64 {
         let (index, count) = (u64::from(self.index), u64::from(self.count));
         all / count + u64::from(index < all % count)

@@ -36,7 +36,6 @@ pub struct Task {
 
 impl Task {
     /// A task whose shots are drawn from `model`, or are those of files.
-    #[must_use]
     pub fn new(model: Arc<Model>, decoder: Decoder, shots: Option<Arc<FileShots>>, metadata: &Value) -> Task {
         let metadata = json_text(metadata);
         let of_files = shots.as_ref().map(|files| [digest(&files.shots), digest(&files.observables)]);
@@ -59,13 +58,11 @@ impl Task {
     }
 
     /// Shots of one block: some ten to a hundred milliseconds of one thread.
-    #[must_use]
     pub fn block_shots(&self) -> u64 {
         (1 << 22) / u64::from(self.model.detectors.clamp(1 << 6, 1 << 14))
     }
 
     /// The seed of the block that begins with shot `from`.
-    #[must_use]
     pub fn block_seed(&self, seed: u64, shard: u32, from: u64) -> u64 {
         let mut hash = Sha256::new();
         hash.update(&self.strong_id);
@@ -88,7 +85,6 @@ fn hex(bytes: &[u8]) -> String {
 
 /// What the name of a file says: `d=5,p=0.001,r=5.dem` is `{"d":5,"p":0.001,"r":5}`; a name without
 /// `=` is `{"dem":name}`.
-#[must_use]
 pub fn metadata_of_name(name: &str) -> Value {
     let stem = name.strip_suffix(".dem").unwrap_or(name);
     let pairs: Option<Vec<(&str, &str)>> = stem.split(',').map(|pair| pair.split_once('=')).collect();

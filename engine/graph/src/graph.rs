@@ -102,7 +102,6 @@ pub type Compiled<B> = (Submitter<B>, Vec<Worker<B>>, Completer<B>);
 
 impl Workload {
     /// A graph without tensors.
-    #[must_use]
     pub fn new(config: Config) -> Workload {
         Workload { config, tensors: Vec::new(), granules: 0 }
     }

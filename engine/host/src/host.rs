@@ -111,7 +111,6 @@ pub(crate) fn list(cores: &[u32]) -> String {
 
 /// The online cores of the machine whose files are under `root`, ascending; empty if they are not
 /// visible.
-#[must_use]
 pub fn online_cores(root: &Path) -> Vec<u32> {
     topology::online(root)
 }
@@ -128,7 +127,6 @@ impl HostFacts {
 
     /// Reads the tree under `root`, which has `proc`, `sys` and `etc`, for a process that may use
     /// the cores `allowed`.
-    #[must_use]
     pub fn read_at(root: &Path, allowed: &[u32]) -> Self {
         let mut cores: Vec<CoreFacts> = allowed.iter().map(|&core| topology::core(root, core)).collect();
         cores.sort_unstable_by_key(|core| core.core);
@@ -192,7 +190,6 @@ impl HostFacts {
 
     /// These cores and all their SMT siblings, allowed or not, ascending. A claim covers all of
     /// them.
-    #[must_use]
     pub fn with_siblings(&self, cores: &[u32]) -> Vec<u32> {
         let mut all = cores.to_vec();
         all.extend(cores.iter().filter_map(|&core| self.core(core)).flat_map(|facts| facts.siblings.iter().copied()));
@@ -202,7 +199,6 @@ impl HostFacts {
     }
 
     /// The facts of one allowed core.
-    #[must_use]
     pub fn core(&self, core: u32) -> Option<&CoreFacts> {
         self.cores.iter().find(|facts| facts.core == core)
     }

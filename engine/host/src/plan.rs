@@ -81,14 +81,12 @@ pub struct PlannedRole {
 
 impl PlannedThread {
     /// Whether it is pinned. An unpinned thread runs the same frames on any core.
-    #[must_use]
     pub fn hot(&self) -> bool {
         self.core.is_some()
     }
 
     /// Why this thread may not run under `policy`; `None` if it may. A thread that refuses runs
     /// `Lab`.
-    #[must_use]
     pub fn refuses(&self, policy: SpinPolicy) -> Option<&'static str> {
         match policy {
             SpinPolicy::Lab | SpinPolicy::Shared => None,
@@ -101,7 +99,6 @@ impl PlannedThread {
 
     /// Why this thread may not run at `priority` under `spin`; `None` if it may. A thread that
     /// refuses runs `Normal`.
-    #[must_use]
     pub fn refuses_priority(&self, priority: Priority, spin: SpinPolicy) -> Option<&'static str> {
         match priority {
             Priority::Normal | Priority::Nice(_) => None,
@@ -114,7 +111,6 @@ impl PlannedThread {
     }
 
     /// The policy that it runs if `spin` is asked for.
-    #[must_use]
     pub fn spin(&self, spin: SpinPolicy) -> SpinPolicy {
         if self.refuses(spin).is_some() { SpinPolicy::Lab } else { spin }
     }
@@ -160,7 +156,6 @@ impl Plan {
     }
 
     /// The cores to claim before the threads start: those of exclusive threads, ascending.
-    #[must_use]
     pub fn claims(&self) -> Vec<u32> {
         let mut cores: Vec<u32> = exclusive(&self.threads).collect();
         cores.sort_unstable();
@@ -168,7 +163,6 @@ impl Plan {
     }
 
     /// What the threads refuse of the profile's spin policy and priority: one sentence each.
-    #[must_use]
     pub fn refusals(&self) -> Vec<String> {
         let of = |thread: &PlannedThread| {
             let spin =
@@ -181,7 +175,6 @@ impl Plan {
     }
 
     /// The cores of all hot threads, ascending.
-    #[must_use]
     pub fn hot_cores(&self) -> Vec<u32> {
         let mut cores: Vec<u32> = self.threads.iter().filter_map(|thread| thread.core).collect();
         cores.sort_unstable();
@@ -206,7 +199,6 @@ impl Plan {
     }
 
     /// The decode workers of a silo.
-    #[must_use]
     pub fn decoders(&self, silo: u32) -> u32 {
         let decode = self.roles().filter(|role| role.kind == RoleKind::Decode && role.silo == silo);
         decode.fold(0, |count, _| count + 1)

@@ -129,7 +129,6 @@ impl Joined {
     }
 
     /// Addresses at which this host listens.
-    #[must_use]
     pub fn endpoints(&self) -> &[String] {
         &self.endpoints
     }

@@ -72,7 +72,6 @@ pub enum Unlike {
 
 impl Description {
     /// Streams that it decodes, own ones and others'.
-    #[must_use]
     pub fn decoded(&self) -> u32 {
         self.own.saturating_sub(self.away).saturating_add(self.taken)
     }

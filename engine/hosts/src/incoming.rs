@@ -78,7 +78,6 @@ pub struct Incoming<R> {
 
 impl<R> Incoming<R> {
     /// Without a shot; the engine has `streams` streams.
-    #[must_use]
     pub fn new(streams: u32, widths: Widths) -> Incoming<R> {
         Incoming {
             widths,
@@ -103,19 +102,16 @@ impl<R> Incoming<R> {
     }
 
     /// Whether shots wait for room in the engine.
-    #[must_use]
     pub fn has_queued(&self) -> bool {
         !self.queue.is_empty()
     }
 
     /// Whether no shot is here.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.free_tags.len() == self.tags.len()
     }
 
     /// Streams of others whose shots came within `within_ns`.
-    #[must_use]
     pub fn streams_since(&self, now_ns: u64, within_ns: u64) -> u32 {
         let recent = |last: u64| now_ns.saturating_sub(last) <= within_ns;
         let streams = self.owners.values().flat_map(|owner| owner.streams.values());

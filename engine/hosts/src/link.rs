@@ -266,13 +266,11 @@ impl Link {
     }
 
     /// Endpoints where this host listens, with their real ports.
-    #[must_use]
     pub fn endpoints(&self) -> Vec<String> {
         self.endpoints.clone()
     }
 
     /// The incarnation given at the opening.
-    #[must_use]
     pub fn incarnation(&self) -> u64 {
         self.incarnation
     }

@@ -220,7 +220,6 @@ pub fn picture(run_dir: &Path, owner: u32, host: &str) -> Result<Vec<u8>, String
 }
 
 /// Bytes as the socket's text.
-#[must_use]
 pub fn to_text(bytes: &[u8]) -> String {
     BASE64_STANDARD.encode(bytes)
 }

@@ -39,7 +39,6 @@ pub enum State {
 
 impl State {
     /// As people read it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             State::Up => "up",
@@ -106,7 +105,6 @@ impl Members {
     }
 
     /// State of host `name`; `None`: never heard of.
-    #[must_use]
     pub fn state(&self, name: &str, now_ns: u64) -> Option<State> {
         self.hosts.get(name).map(|host| host.state(now_ns))
     }
@@ -132,7 +130,6 @@ impl Members {
     }
 
     /// Whether host `name` is present.
-    #[must_use]
     pub fn is_present(&self, name: &str) -> bool {
         self.hosts.get(name).is_some_and(|host| host.is_present)
     }
@@ -174,7 +171,6 @@ impl Host {
     }
 
     /// Its state.
-    #[must_use]
     pub fn state(&self, now_ns: u64) -> State {
         if !self.is_present {
             return State::Gone;
@@ -189,13 +185,11 @@ impl Host {
     }
 
     /// Time since it was last heard of.
-    #[must_use]
     pub fn age_ns(&self, now_ns: u64) -> u64 {
         now_ns.saturating_sub(self.heard_ns)
     }
 
     /// Round trip of a question, the median and the 99th percentile of the last [`TRIPS`]; `None` before the first.
-    #[must_use]
     pub fn trip_ns(&self) -> Option<(u64, u64)> {
         let mut trips = self.trips[..self.trip_count.min(TRIPS)].to_vec();
         trips.sort_unstable();

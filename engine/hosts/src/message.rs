@@ -81,7 +81,6 @@ pub enum Malformed {
 }
 
 /// Bytes of a message of shots; the owner's process started as `incarnation`.
-#[must_use]
 pub fn encode_shots<'a>(incarnation: u64, widths: Widths, shots: impl Iterator<Item = &'a Shot>) -> Vec<u8> {
     let mut bytes = header(SHOTS, widths.detectors, widths.observables);
     bytes.extend_from_slice(&incarnation.to_le_bytes());
@@ -98,7 +97,6 @@ pub fn encode_shots<'a>(incarnation: u64, widths: Widths, shots: impl Iterator<I
 }
 
 /// Bytes of a message of answers.
-#[must_use]
 pub fn encode_answers(observable_words: usize, answers: &[Answered]) -> Vec<u8> {
     let mut bytes = header(ANSWERS, 0, observable_words);
     for answer in answers {

@@ -63,31 +63,26 @@ pub struct Outgoing {
 
 impl Outgoing {
     /// Without a stream away.
-    #[must_use]
     pub fn new(streams: u32, widths: Widths) -> Outgoing {
         Outgoing { streams: (0..streams).map(|_| Stream::default()).collect(), widths, kept: 0 }
     }
 
     /// Whether more shots can be taken from the lane.
-    #[must_use]
     pub fn has_room(&self) -> bool {
         self.kept < WAITING_MAX
     }
 
     /// Whether shots wait to be sent or put back.
-    #[must_use]
     pub fn has_waiting(&self) -> bool {
         self.kept > 0
     }
 
     /// Whether no shot is here or under way.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kept == 0 && self.streams.iter().all(|stream| stream.sent.is_empty())
     }
 
     /// The host that decodes `stream`; `None`: this one.
-    #[must_use]
     pub fn at(&self, stream: u32) -> Option<&str> {
         self.streams[stream as usize].at.as_deref()
     }
@@ -99,7 +94,6 @@ impl Outgoing {
     }
 
     /// Number of streams that other hosts decode.
-    #[must_use]
     pub fn away(&self) -> u32 {
         self.streams.iter().filter(|stream| stream.at.is_some()).count() as u32
     }
@@ -198,7 +192,6 @@ impl Outgoing {
     }
 
     /// Widths of the shots.
-    #[must_use]
     pub fn widths(&self) -> Widths {
         self.widths
     }

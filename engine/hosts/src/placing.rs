@@ -91,7 +91,6 @@ pub struct Placing {
 
 impl Placing {
     /// For `streams` streams; draws from `seed`.
-    #[must_use]
     pub fn new(streams: u32, seed: u64) -> Placing {
         let director = Director::new(Rules::SEED, seed);
         let random = Xoshiro256PlusPlus::seed_from_u64(seed);

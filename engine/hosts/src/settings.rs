@@ -142,7 +142,6 @@ pub enum CheckError {
 impl HostSettings {
     /// A host without certificates that listens on a free port of this machine and connects to
     /// nobody.
-    #[must_use]
     pub fn on_this_machine(cluster: &str, name: &str) -> HostSettings {
         HostSettings {
             cluster: cluster.to_owned(),
@@ -207,14 +206,12 @@ impl HostSettings {
     }
 
     /// Whether host `name` may join. Without certificates everybody on this machine may.
-    #[must_use]
     pub fn allows(&self, name: &str) -> bool {
         self.certificates.is_none() || self.allow.iter().any(|allowed| allowed == name)
     }
 
     /// Endpoints to listen on: those of `listen`, or a free port of this machine for a host without
     /// certificates.
-    #[must_use]
     pub fn listen_endpoints(&self) -> Vec<String> {
         if self.listen.is_empty() && self.certificates.is_none() {
             return vec![LOOPBACK_LISTEN.to_owned()];
@@ -234,7 +231,6 @@ impl Certificates {
 /// Whether `text` is a host's or a cluster's name: 1 to [`NAME_CHARS_MAX`] characters of `a-z`,
 /// `0-9` and `-`. Names are parts of key expressions, where `/`, `*`, `$`, `?` and `#` have
 /// meanings.
-#[must_use]
 pub fn is_name(text: &str) -> bool {
     (1..=NAME_CHARS_MAX).contains(&text.len())
         && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
@@ -246,7 +242,6 @@ fn scouts_by_default() -> bool {
 
 /// Address and port of an endpoint of the given protocol. `#` and `?` would start options of the
 /// transport, which could turn authentication off.
-#[must_use]
 fn address<'a>(endpoint: &'a str, protocol: &str) -> Option<(&'a str, u16)> {
     let (own, rest) = endpoint.split_once('/')?;
     let (address, port) = rest.rsplit_once(':')?;

@@ -104,19 +104,16 @@ pub fn start(load: Load, clock: Clock, place: Place) -> Result<Running, BoardErr
 
 impl Running {
     /// Its board.
-    #[must_use]
     pub fn board(&self) -> &Board {
         &self.shared.board
     }
 
     /// A handle to its board that stays valid after its end.
-    #[must_use]
     pub fn board_handle(&self) -> Arc<Board> {
         Arc::clone(&self.shared.board)
     }
 
     /// The clock of its board's timestamps.
-    #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.shared.clock
     }
@@ -128,7 +125,6 @@ impl Running {
     }
 
     /// Whether all silos have ended.
-    #[must_use]
     pub fn is_finished(&self) -> bool {
         self.threads.iter().all(JoinHandle::is_finished)
     }

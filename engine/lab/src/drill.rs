@@ -37,19 +37,16 @@ macro_rules! drills {
             pub const ALL: &[Drill] = &[ $( Drill::$drill, )* ];
 
             /// Name on the command line.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $( Drill::$drill => $name, )* }
             }
 
             /// The cause that the watchdog must find.
-            #[must_use]
             pub const fn expected(self) -> Cause {
                 match self { $( Drill::$drill => Cause::$cause, )* }
             }
 
             /// The fault, in words.
-            #[must_use]
             pub const fn what(self) -> &'static str {
                 match self { $( Drill::$drill => $what, )* }
             }
@@ -112,7 +109,6 @@ drills! {
 
 impl Drill {
     /// The drill with this name.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Drill> {
         Drill::ALL.iter().copied().find(|drill| drill.name() == name)
     }
@@ -166,7 +162,6 @@ impl Row {
     }
 
     /// Whether the cause and the root of the incident were as expected, or the drill could not be run.
-    #[must_use]
     pub fn is_right(&self) -> bool {
         let is_root_right = self.root.as_deref().is_none_or(|root| root == self.expected);
         !self.permitted || self.given.as_deref() == Some(self.expected) && is_root_right
@@ -185,7 +180,6 @@ pub(crate) enum DrillError {
 }
 
 /// Runs one drill. `program` starts child engines.
-#[must_use]
 pub fn run(drill: Drill, program: &Program) -> Row {
     let row = Row::of(drill);
     let done = match drill {

@@ -101,13 +101,11 @@ impl ConfidenceModel {
     }
 
     /// The observable.
-    #[must_use]
     pub fn observable(&self) -> u32 {
         self.observable
     }
 
     /// Bytes on the heap.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.matching.bytes() + self.sides.capacity()
     }
@@ -115,7 +113,6 @@ impl ConfidenceModel {
 
 impl Confidence {
     /// With memory of its own.
-    #[must_use]
     pub fn new(model: Arc<ConfidenceModel>) -> Self {
         Self { matcher: Matcher::new(Arc::clone(&model.matching)), model }
     }
@@ -146,7 +143,6 @@ impl Confidence {
     }
 
     /// Bytes on the heap, without the model.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.matcher.bytes()
     }

@@ -99,13 +99,11 @@ impl CorrelatedModel {
     }
 
     /// The matching problem.
-    #[must_use]
     pub fn matching(&self) -> &Arc<MatchingModel> {
         &self.matching
     }
 
     /// Bytes on the heap, without the matching problem.
-    #[must_use]
     pub const fn bytes(&self) -> usize {
         self.starts.capacity() * 4 + self.implied.capacity() * size_of::<Implied>()
     }
@@ -126,7 +124,6 @@ pub struct CorrelatedMatcher {
 
 impl CorrelatedMatcher {
     /// A matcher for `model`.
-    #[must_use]
     pub fn new(model: Arc<CorrelatedModel>) -> Self {
         let matcher = Matcher::new(Arc::clone(&model.matching));
         let chosen = Vec::with_capacity(model.matching.edges() as usize);
@@ -134,13 +131,11 @@ impl CorrelatedMatcher {
     }
 
     /// The model.
-    #[must_use]
     pub fn model(&self) -> &CorrelatedModel {
         &self.model
     }
 
     /// Bytes on the heap, without the shared model.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.matcher.bytes() + self.chosen.capacity() * 4
     }

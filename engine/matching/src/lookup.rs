@@ -83,13 +83,11 @@ impl LookupModel {
     }
 
     /// The matching problem.
-    #[must_use]
     pub fn matching(&self) -> &Arc<MatchingModel> {
         &self.matching
     }
 
     /// Bytes of the table.
-    #[must_use]
     pub const fn bytes(&self) -> usize {
         8 * (self.rows.capacity() + self.empty.capacity() + self.first_rows.capacity())
     }
@@ -137,19 +135,16 @@ pub struct Lookup {
 
 impl Lookup {
     /// A decoder for `model`.
-    #[must_use]
     pub fn new(model: Arc<LookupModel>) -> Self {
         Self { syndromes: vec![0; model.first_rows.len()], model }
     }
 
     /// The model.
-    #[must_use]
     pub fn model(&self) -> &LookupModel {
         &self.model
     }
 
     /// Bytes on the heap, without the shared model.
-    #[must_use]
     pub const fn bytes(&self) -> usize {
         4 * self.syndromes.capacity()
     }

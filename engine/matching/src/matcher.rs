@@ -79,7 +79,6 @@ pub struct Matcher {
 
 impl Matcher {
     /// A matcher for `model`.
-    #[must_use]
     pub fn new(model: Arc<MatchingModel>) -> Self {
         let graph = &model.graph;
         let (nodes, parts) = (graph.boundary() as usize, graph.parts.len());
@@ -103,13 +102,11 @@ impl Matcher {
     }
 
     /// The model.
-    #[must_use]
     pub fn model(&self) -> &MatchingModel {
         &self.model
     }
 
     /// Bytes on the heap, without the shared model.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         let words = self.by_part.capacity()
             + self.part_counts.capacity()

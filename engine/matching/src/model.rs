@@ -56,31 +56,26 @@ impl MatchingModel {
     }
 
     /// Number of detectors.
-    #[must_use]
     pub fn detectors(&self) -> u32 {
         self.graph.boundary()
     }
 
     /// Number of edges.
-    #[must_use]
     pub fn edges(&self) -> u32 {
         self.graph.edges()
     }
 
     /// Words of an answer's observables.
-    #[must_use]
     pub fn observable_words(&self) -> usize {
         self.graph.observable_words
     }
 
     /// Integer units for each unit of weight: weights are rounded to even multiples of one unit.
-    #[must_use]
     pub fn scale(&self) -> f64 {
         self.graph.scale
     }
 
     /// Bytes on the heap: the graph, and the tables.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.graph.bytes() + self.tables.bytes()
     }

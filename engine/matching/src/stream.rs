@@ -331,26 +331,22 @@ impl StreamModel {
     }
 
     /// Number of rounds.
-    #[must_use]
     pub const fn rounds(&self) -> u32 {
         self.rounds
     }
 
     /// Rounds with the same edges count once; rounds at the ring's seam apart.
-    #[must_use]
     pub const fn forms(&self) -> usize {
         self.starts.len() / self.stride() as usize
     }
 
     /// Integer units for each unit of weight: weights are rounded to even multiples of one unit.
-    #[must_use]
     pub const fn scale(&self) -> f64 {
         self.scale
     }
 
     /// Bytes on the heap: 8 for each round, or for each detector if they are not numbered by their
     /// rounds; and the forms.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.halves.capacity() * size_of::<Half>()
             + 8 * self.half_observables.capacity()
@@ -400,7 +396,6 @@ pub struct StreamMatcher {
 
 impl StreamMatcher {
     /// A matcher for `model`, at the begin of a shot.
-    #[must_use]
     pub fn new(model: Arc<StreamModel>) -> Self {
         let nodes = (model.slots * model.stride()) as usize;
         let mut matcher = Self {
@@ -424,13 +419,11 @@ impl StreamMatcher {
     }
 
     /// The model.
-    #[must_use]
     pub fn model(&self) -> &StreamModel {
         &self.model
     }
 
     /// Bytes on the heap, without the shared model.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.search.bytes()
             + 8 * self.fired.capacity()
@@ -438,7 +431,6 @@ impl StreamMatcher {
     }
 
     /// Rounds that have come.
-    #[must_use]
     pub const fn rounds(&self) -> u32 {
         self.next
     }

@@ -49,7 +49,6 @@ pub struct UnionFind {
 
 impl UnionFind {
     /// A decoder for `model`. It does not use the model's tables.
-    #[must_use]
     pub fn new(model: Arc<MatchingModel>) -> Self {
         let graph = &model.graph;
         let nodes = graph.boundary() as usize;
@@ -66,13 +65,11 @@ impl UnionFind {
     }
 
     /// The model.
-    #[must_use]
     pub fn model(&self) -> &MatchingModel {
         &self.model
     }
 
     /// Bytes on the heap, without the shared model.
-    #[must_use]
     pub const fn bytes(&self) -> usize {
         self.lattice.bytes()
             + self.growth.bytes()

@@ -108,7 +108,6 @@ pub struct Noise {
 
 impl Noise {
     /// The largest share of all cores, with its core; `None` without any noise.
-    #[must_use]
     pub fn worst(&self) -> Option<(&CoreNoise, &Share)> {
         let all = self.cores.iter().flat_map(|core| core.by.iter().map(move |share| (core, share)));
         let of_span =

@@ -72,7 +72,6 @@ pub fn parse(about: &str, text: &[u8]) -> Result<Model, ModelError> {
 }
 
 /// The last part of a path, for people.
-#[must_use]
 pub fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }

@@ -13,7 +13,6 @@ pub const OF_THE_END: [&str; 7] =
     ["exit_status", "ended_by", "elapsed_live_ns", "throughput_per_s", "unanswered", "console_cost", "run_dir"];
 
 /// A moment with the names of a run's report, the whole board, and `about` under the name `kind`.
-#[must_use]
 pub fn moment(snapshot: &Snapshot, kind: &str, about: &Value) -> Value {
     let mut value = report_of(snapshot);
     if let Some(fields) = value.as_object_mut() {
@@ -24,21 +23,18 @@ pub fn moment(snapshot: &Snapshot, kind: &str, about: &Value) -> Value {
 }
 
 /// The moment of the running engine of process `pid`, seen from outside.
-#[must_use]
 pub fn attached(snapshot: &Snapshot, pid: u32) -> Value {
     let about = json!({"pid": pid, "at_ns": snapshot.at_ns, "silent_ns": silence_ns(snapshot)});
     moment(snapshot, "attach", &about)
 }
 
 /// Nanoseconds since the last heartbeat of a hot thread.
-#[must_use]
 pub fn silence_ns(snapshot: &Snapshot) -> u64 {
     let running = snapshot.threads.iter().filter(|thread| thread.state == ThreadState::Running);
     running.map(|thread| thread.heartbeat_age_ns).min().unwrap_or(0)
 }
 
 /// A moment with the names of a run's report, without those of the end.
-#[must_use]
 pub fn report_of(snapshot: &Snapshot) -> Value {
     let outcome = Outcome {
         snapshot: snapshot.clone(),

@@ -29,7 +29,6 @@ pub enum BeginError {
 }
 
 /// The user's state directory, from `$XDG_STATE_HOME` and `$HOME`; `None` if neither is an absolute path.
-#[must_use]
 pub fn state_directory(state_home: Option<&Path>, home: Option<&Path>) -> Option<PathBuf> {
     // The XDG base directory specification requires relative paths to be ignored.
     let state = state_home.filter(|dir| dir.is_absolute()).map(Path::to_owned);
@@ -38,7 +37,6 @@ pub fn state_directory(state_home: Option<&Path>, home: Option<&Path>) -> Option
 }
 
 /// The file of this host's key in the user's state directory.
-#[must_use]
 pub fn host_key(state: &Path) -> PathBuf {
     state.join("host.key")
 }
@@ -123,13 +121,11 @@ impl RecordedRun {
     }
 
     /// Its engine.
-    #[must_use]
     pub const fn engine(&self) -> &Engine {
         &self.engine
     }
 
     /// Its directory.
-    #[must_use]
     pub fn path(&self) -> &Path {
         self.run_dir.path()
     }

@@ -38,7 +38,6 @@ impl RunningEngine {
     }
 
     /// The way to send it commands.
-    #[must_use]
     pub fn control_socket(&self) -> ControlSocket {
         ControlSocket { pid: self.pid, uid: self.uid, path: self.socket.clone() }
     }
@@ -72,7 +71,6 @@ impl RunningEngine {
 }
 
 /// The run that followed the run of board `before` in the same process.
-#[must_use]
 pub fn after(pid: u32, before: &Follow) -> Option<RunningEngine> {
     // A later run may reuse the board's path; the start of the clock distinguishes them.
     let begun = |follow: &Follow| board::get(&follow.board().header().start_ticks);
@@ -84,7 +82,6 @@ pub fn after(pid: u32, before: &Follow) -> Option<RunningEngine> {
 }
 
 /// Whether process `pid` is running; a zombie is not.
-#[must_use]
 pub fn is_there(pid: u32) -> bool {
     let stat = files::read_lossy(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The process name before the state may contain any character, also brackets.

@@ -43,21 +43,18 @@ pub fn open(dir: &Path) -> Result<Tape, RunError> {
 }
 
 /// The refusal of a recording without a snapshot.
-#[must_use]
 pub fn empty(dir: &Path) -> Unusable {
     let remedy = "the run ended within its first tenth of a second; see its report.json";
     Unusable::new(format!("recording of {}", dir.display()), "no complete snapshot", "at least one", remedy)
 }
 
 /// Lines of the run's event log, one JSON object each; empty without one.
-#[must_use]
 pub fn events(dir: &Path) -> String {
     let bytes = files::read_in(dir, "events.jsonl", EVENTS_BYTES_MAX).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Notes of the run's event log: nanoseconds since the engine's start, and text.
-#[must_use]
 pub fn notes(dir: &Path, tape: &Tape) -> Vec<(u64, String)> {
     let text = events(dir);
     let lines = text.lines().filter(|line| line.contains("\"event\":\"note\""));
@@ -71,7 +68,6 @@ pub fn notes(dir: &Path, tape: &Tape) -> Vec<(u64, String)> {
 }
 
 /// A JSON file of a run; `None` if there is none that can be read.
-#[must_use]
 pub fn json_of(dir: &Path, name: &str) -> Option<Value> {
     serde_json::from_slice(&files::read_in(dir, name, JSON_BYTES_MAX).ok()?).ok()
 }
@@ -85,7 +81,6 @@ pub struct LeftBoard {
 }
 
 /// The last state of the killed engine of the run in `dir`, from the board that it left; `None` if it left none.
-#[must_use]
 pub fn last_state(dir: &Path) -> Option<Snapshot> {
     left_of(dir).ok()?.moment.snapshot().ok()?
 }
@@ -117,7 +112,6 @@ fn left_in(run: &Path) -> Result<LeftBoard, RunError> {
 }
 
 /// The board of an ended process in `directory` whose run has this name or directory.
-#[must_use]
 pub fn left_by(directory: &Path, run: &str) -> Option<LeftBoard> {
     let wanted = Path::new(run).canonicalize().ok();
     image::files(directory).into_iter().find_map(|file| {

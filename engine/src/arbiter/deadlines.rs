@@ -54,7 +54,6 @@ pub struct Timebase {
 impl Timebase {
     /// The moment at `at`.
     #[inline]
-    #[must_use]
     pub fn moment(&self, at: Ticks) -> Moment {
         Moment::from_micros(self.rate.nanos(at.since(self.start)).0 / 1_000)
     }
@@ -75,7 +74,6 @@ pub struct Deadlines {
 
 impl Deadlines {
     /// No timers, and a sweep over `pages` pages.
-    #[must_use]
     pub fn new(base: Timebase, pages: u32) -> Deadlines {
         let wheel = Wheel::new(base.rate, base.start, Slots(TRANSFER_TIMERS + LEASE_TIMERS));
         Deadlines { base, wheel, lease_timers: 0, sweep: Sweep::new(base, pages) }
@@ -102,7 +100,6 @@ impl Deadlines {
     }
 
     /// Number of armed timers.
-    #[must_use]
     pub fn armed(&self) -> usize {
         self.wheel.len()
     }

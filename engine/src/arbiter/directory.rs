@@ -137,7 +137,6 @@ pub struct OwnershipDirectory {
 
 impl OwnershipDirectory {
     /// The arbiter of `table`; `priority` gives the static priority of each port.
-    #[must_use]
     pub fn new(
         table: Arc<PageTable>,
         routes: Arc<Routes>,
@@ -166,25 +165,21 @@ impl OwnershipDirectory {
     }
 
     /// The silo's page table.
-    #[must_use]
     pub fn table(&self) -> &PageTable {
         &self.table
     }
 
     /// The silo's routes.
-    #[must_use]
     pub fn routes(&self) -> &Routes {
         &self.routes
     }
 
     /// The counters.
-    #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
     /// Number of open transfers.
-    #[must_use]
     pub fn transfers_open(&self) -> usize {
         self.open.len()
     }
@@ -195,7 +190,6 @@ impl OwnershipDirectory {
     }
 
     /// The moment at `at`, in the time base of this silo's words.
-    #[must_use]
     pub fn moment(&self, at: Ticks) -> Moment {
         self.base.moment(at)
     }
@@ -439,7 +433,6 @@ impl OwnershipDirectory {
     }
 
     /// The silo that handles messages to `silo` now: itself, or the successor of a dead silo.
-    #[must_use]
     pub fn address(&self, silo: Silo) -> Silo {
         let mut at = silo;
         // A successor is appointed after its predecessor's death, so the chain has at most as many

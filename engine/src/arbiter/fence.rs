@@ -57,7 +57,6 @@ impl Fenced {
     }
 
     /// Number of the silo.
-    #[must_use]
     pub fn silo(&self) -> Silo {
         self.silo
     }

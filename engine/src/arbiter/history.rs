@@ -49,7 +49,6 @@ pub struct History {
 
 impl History {
     /// Empty histories for `pages` pages.
-    #[must_use]
     pub fn new(pages: u32) -> History {
         let rings = pages.clamp(1, PAGES_KEPT).next_multiple_of(WAYS as u32);
         let none = Transition { at: Ticks(0), cause: Cause::Granted, word: Word::from_bits(0) };

@@ -29,14 +29,12 @@ pub struct Ports {
 
 impl Ports {
     /// Ports with static priorities; a higher number comes first.
-    #[must_use]
     pub fn new(priority: impl Fn(Silo) -> u8) -> Ports {
         let priorities = std::array::from_fn(|number| priority(Silo::new(number as u8)));
         Ports { priorities, ages: [0; SILOS_MAX as usize], offers: Vec::with_capacity(OFFERS_MAX) }
     }
 
     /// Refusals of `port` since it was last granted a page.
-    #[must_use]
     pub fn age(&self, port: Silo) -> u8 {
         self.ages[port.number() as usize]
     }
@@ -54,7 +52,6 @@ impl Ports {
     }
 
     /// Number of requests in this frame so far.
-    #[must_use]
     pub fn offers(&self) -> usize {
         self.offers.len()
     }

@@ -132,7 +132,6 @@ fn receipt(receipt: Result<Receipt, Contended>, epoch: Epoch) -> Outcome {
 
 /// Checks a page's deadline; returns the message to send and its receiver, if a transfer is in
 /// doubt.
-#[must_use]
 pub fn look(table: &PageTable, page: u32, now: Moment) -> Option<(Silo, Message)> {
     match table.due(page, now) {
         Ok(Due::Cancel(to, epoch)) => Some((to, Message::Cancel(epoch))),

@@ -95,7 +95,6 @@ pub struct ArbiterEndpoint {
 }
 
 /// Both endpoints of each of `silos` silos.
-#[must_use]
 pub fn endpoints(silos: usize) -> Vec<(FeedEndpoint, ArbiterEndpoint)> {
     let feed = |_| FeedEndpoint { requests: Vec::new(), reports: Vec::new() };
     let arbiter = |_| ArbiterEndpoint { requests: Vec::new(), reports: Vec::new() };
@@ -118,7 +117,6 @@ pub fn endpoints(silos: usize) -> Vec<(FeedEndpoint, ArbiterEndpoint)> {
 pub type EndpointEnds = (Producer<ArbiterRequest>, Consumer<ArbiterReport>);
 
 /// The endpoint of a rebuilt arbiter, and each feed's ends of its rings.
-#[must_use]
 pub fn endpoint(silos: usize) -> (ArbiterEndpoint, Vec<EndpointEnds>) {
     let mut arbiter = ArbiterEndpoint { requests: Vec::new(), reports: Vec::new() };
     let feed = |_| {
@@ -149,7 +147,6 @@ impl FeedEndpoint {
     }
 
     /// Number of silos.
-    #[must_use]
     pub fn silos(&self) -> usize {
         self.requests.len()
     }
@@ -170,7 +167,6 @@ impl ArbiterEndpoint {
     }
 
     /// Number of silos.
-    #[must_use]
     pub fn silos(&self) -> usize {
         self.requests.len()
     }

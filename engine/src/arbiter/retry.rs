@@ -73,13 +73,11 @@ impl BackOff {
     pub const WAIT_US_MAX: u32 = 256;
 
     /// The schedule of a new request. Requesters with different seeds do not collide repeatedly.
-    #[must_use]
     pub const fn new(seed: u32) -> BackOff {
         BackOff { tries: 0, random: seed.wrapping_mul(0x9E37_79B9) | 1 }
     }
 
     /// Number of refusals so far, which is the request's age.
-    #[must_use]
     pub const fn refusals(&self) -> u8 {
         self.tries
     }

@@ -71,7 +71,6 @@ pub struct Link {
 
 impl Link {
     /// The links of silos `one` and `other` to each other.
-    #[must_use]
     pub fn pair(one: Silo, other: Silo) -> (Link, Link) {
         let ((there, from_one), (back, from_other)) = (channel(LINK_SLOTS), channel(LINK_SLOTS));
         (Link { to: other, sends: there, takes: from_other }, Link { to: one, sends: back, takes: from_one })
@@ -124,7 +123,6 @@ const EVENTS_MAX: usize = 2;
 
 impl MembershipEndpoint {
     /// Both ends of the mailboxes.
-    #[must_use]
     pub fn pair() -> ((MailboxSender<MembershipEvent>, MailboxReceiver<MembershipAck>), MembershipEndpoint) {
         let ((tells, takes), (says, hears)) = (mailbox(EVENTS_MAX), mailbox(EVENTS_MAX));
         ((tells, hears), MembershipEndpoint { takes, tells: says })
@@ -202,7 +200,6 @@ impl Context for FrameContext<'_> {
 
 impl ArbiterDriver {
     /// The arbiter of `states`, with the links to the silos that it exchanges pages with.
-    #[must_use]
     pub fn new(
         states: Arc<StreamStates>,
         base: Timebase,
@@ -278,7 +275,6 @@ impl ArbiterDriver {
 
     /// Whether `stream` may be committed to: its page is here and not in transfer.
     #[inline]
-    #[must_use]
     pub fn may_commit(&self, stream: u32) -> bool {
         self.directory.table().word(stream).is_writable()
     }

@@ -80,7 +80,6 @@ pub struct JointTally {
 impl JointTally {
     /// Readouts of each pair after every `every` of its shots, for `streams` streams over `silos`
     /// silos of `slots` slots each, with answers of `words` words.
-    #[must_use]
     pub fn new(every: u32, (streams, silos, slots): (u32, u32, u32), words: usize) -> JointTally {
         let reach = u64::from(slots) * u64::from(silos) / u64::from(every) + AHEAD;
         let kept = 2 * reach;
@@ -109,19 +108,16 @@ impl JointTally {
     }
 
     /// The pairs, the lower stream of each first.
-    #[must_use]
     pub fn pairs(&self) -> &[[u32; 2]] {
         &self.pairs
     }
 
     /// Shots between two readouts.
-    #[must_use]
     pub fn every(&self) -> u64 {
         self.every
     }
 
     /// Words of an answer.
-    #[must_use]
     pub fn words(&self) -> usize {
         self.words
     }
@@ -154,13 +150,11 @@ impl JointTally {
 
     /// Whether the rows have room for the stream's commit of `sequence`.
     #[inline]
-    #[must_use]
     pub fn has_room(&self, stream: u32, sequence: u64) -> bool {
         sequence / self.every < self.whole.get(stream) + self.reach
     }
 
     /// The sequence number of the pair's next readout. Call it only at the silo that has the pair.
-    #[must_use]
     pub fn until(&self, pair: u32) -> u64 {
         self.until.get(pair)
     }
@@ -173,7 +167,6 @@ impl JointTally {
     }
 
     /// Whether the last readout of `pair` was compared, so that the next can be reported.
-    #[must_use]
     pub fn is_compared(&self, pair: u32) -> bool {
         self.reported.get(pair) == self.compared.get(pair)
     }
@@ -227,7 +220,6 @@ pub struct JointCheck {
 
 impl JointCheck {
     /// The check at `silo`.
-    #[must_use]
     pub fn new(tally: Arc<JointTally>, silo: usize, streams: u32) -> JointCheck {
         let is_own = |[low, _]: &[u32; 2]| home(*low, tally.silos) == silo;
         let own = (0..).zip(tally.pairs()).filter(|(_, streams)| is_own(streams));
@@ -259,7 +251,6 @@ impl JointCheck {
     }
 
     /// Whether no readout is left to compare or count.
-    #[must_use]
     pub fn is_quiet(&self) -> bool {
         let is_over = |own: &Own| self.tally.is_compared(own.pair) && self.tally.refused.get(own.pair) == own.refused;
         self.own.iter().all(is_over)

@@ -49,7 +49,6 @@ pub struct JointCells {
 
 impl JointCells {
     /// Cells for `streams` streams.
-    #[must_use]
     pub fn new(streams: u32, observable_words: usize) -> JointCells {
         JointCells { cells: DataWords::new(streams as usize, HEAD_WORDS + observable_words), observable_words }
     }
@@ -123,7 +122,6 @@ pub struct Joints {
 
 impl Joints {
     /// Readouts of the pairs of `tally`. This silo begins with the streams of `own`.
-    #[must_use]
     pub fn new(tally: Arc<JointTally>, own: &[u32], streams: u32, cells: Arc<JointCells>) -> Joints {
         let every = tally.every();
         let pair = |streams: &[u32; 2]| Pair { streams: *streams, until: every, since: None, task: None };
@@ -145,7 +143,6 @@ impl Joints {
     /// Whether the commit of `sequence` to `stream` may run now: no readout precedes it, and the
     /// tally has room for its answer.
     #[inline]
-    #[must_use]
     pub fn may_commit(&self, stream: u32, sequence: u64) -> bool {
         let Some(pair) = self.of[stream as usize] else { return true };
         (sequence < self.pairs[pair as usize].until || !self.has(pair)) && self.tally.has_room(stream, sequence)
@@ -200,13 +197,11 @@ impl Joints {
 
     /// Whether a readout's task reads the state of `stream`: its page stays here until the task has
     /// ended.
-    #[must_use]
     pub fn is_read(&self, stream: u32) -> bool {
         self.of[stream as usize].is_some_and(|pair| self.pairs[pair as usize].task.is_some())
     }
 
     /// Whether no readout is due or in progress.
-    #[must_use]
     pub fn is_quiet(&self) -> bool {
         self.due.is_empty()
     }

@@ -32,7 +32,6 @@ pub enum Outcome {
 
 impl Ledger {
     /// A ledger for `streams` streams over `slots` slots.
-    #[must_use]
     pub fn new(streams: usize, slots: u32) -> Ledger {
         let window = u64::from(slots).next_power_of_two().max(64);
         let words = (window / 64) as usize;
@@ -84,7 +83,6 @@ impl Ledger {
     }
 
     /// Lowest sequence number of `stream` without an answer.
-    #[must_use]
     pub fn next(&self, stream: usize) -> u64 {
         self.streams[stream].next
     }

@@ -68,7 +68,6 @@ pub struct Moves {
 
 impl Moves {
     /// A list without moves.
-    #[must_use]
     pub fn new(endpoint: ArbiterEndpoint, watermarks: Arc<Watermarks>) -> Moves {
         let most = endpoint.silos() * (MOVES_MAX + TAKEOVERS_MAX);
         Moves { endpoint, watermarks, leaving: Vec::with_capacity(most), coming: Vec::with_capacity(most) }

@@ -147,7 +147,6 @@ pub struct Orchestrator {
 
 impl Orchestrator {
     /// The role, built from its parts.
-    #[must_use]
     pub fn new(parts: OrchestratorParts) -> Orchestrator {
         let (streams, geometry) = (parts.pipe.streams, parts.pipe.table.geometry());
         board::set(&parts.pipe.board.graph(parts.pipe.silo).lane_shots, parts.lanes.depth_max());

@@ -47,7 +47,6 @@ impl StreamStates {
     ///
     /// # Panics
     /// If `observable_words` exceeds [`OBSERVABLE_WORDS_MAX`].
-    #[must_use]
     pub fn new(pages: Arc<PageTable>, base: Timebase, observable_words: usize) -> StreamStates {
         assert!(
             observable_words <= OBSERVABLE_WORDS_MAX,
@@ -57,7 +56,6 @@ impl StreamStates {
     }
 
     /// The page words, which say which silo may write each record.
-    #[must_use]
     pub fn pages(&self) -> &Arc<PageTable> {
         &self.pages
     }
@@ -74,7 +72,6 @@ impl StreamStates {
 
     /// The record of `stream`, to send. Call it only after the arbiter has granted the page; no
     /// other thread accesses it then.
-    #[must_use]
     pub fn bytes(&self, stream: u32) -> StateBytes {
         let mut bytes = [0; HEAD_WORDS + OBSERVABLE_WORDS_MAX];
         bytes.iter_mut().zip(self.words.record(stream as usize)).for_each(|(byte, word)| *byte = word.load());
@@ -88,13 +85,11 @@ impl StreamStates {
     }
 
     /// Sequence numbers of `stream` committed. Call it only while no thread writes the record.
-    #[must_use]
     pub fn committed(&self, stream: u32) -> u64 {
         self.words.record(stream as usize)[0].load()
     }
 
     /// The record of `stream`. For checks between two tasks, and after the last.
-    #[must_use]
     pub fn read(&self, stream: u32) -> StreamState {
         let record = self.words.record(stream as usize);
         StreamState {

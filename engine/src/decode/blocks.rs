@@ -47,19 +47,16 @@ impl BlockedModel {
     }
 
     /// Number of tasks of a shot: one for each block, and one that fuses them.
-    #[must_use]
     pub fn tasks(&self) -> u32 {
         self.matching.blocks() + 1
     }
 
     /// For each round, the leading words of a packed shot that are complete once it has arrived.
-    #[must_use]
     pub fn words_after_rounds(&self) -> &[u32] {
         self.bits.words_after_rounds()
     }
 
     /// Memory for shots in `jobs` job buffers.
-    #[must_use]
     pub fn carries(&self, jobs: u32) -> Carries {
         let of_block = |block| self.bits.words_of(self.matching.rounds_of(block));
         let needed: Vec<u32> = (0..self.matching.blocks()).map(of_block).chain([self.bits.detector_words()]).collect();
@@ -67,7 +64,6 @@ impl BlockedModel {
     }
 
     /// Bytes on the heap.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.matching.bytes() + self.bits.bytes()
     }

@@ -89,7 +89,6 @@ pub struct KnownModel {
 
 impl KnownModel {
     /// Its hash as 16 hexadecimal digits.
-    #[must_use]
     pub fn hash_text(&self) -> String {
         format!("{:016x}", self.hash)
     }
@@ -116,7 +115,6 @@ pub struct Change {
 
 impl Change {
     /// The epoch that it may follow.
-    #[must_use]
     pub fn after(&self) -> u64 {
         self.after
     }
@@ -205,7 +203,6 @@ pub struct WorkerChanges {
 
 impl DecoderChanges {
     /// `prepared` is in force, for `model`.
-    #[must_use]
     pub fn new(model: &Arc<Model>, prepared: Prepared) -> DecoderChanges {
         let known = vec![KnownModel { hash: model.hash(), name: String::new() }];
         let state = State {
@@ -231,7 +228,6 @@ impl DecoderChanges {
 
     /// The ends of worker `index` of `silo`, which begins with what is in force. They replace those
     /// of a worker that ran there before.
-    #[must_use]
     pub fn join(&self, silo: usize, index: usize) -> WorkerChanges {
         let ((sender, changes), (gives, returns)) = (mailbox(1), mailbox(1));
         let mut state = self.lock();
@@ -242,7 +238,6 @@ impl DecoderChanges {
     }
 
     /// The ends of the feed of these streams, which begins with the model of the start.
-    #[must_use]
     pub fn join_feed(&self, streams: &[u32]) -> HealthChanges {
         let ((sender, fresh), (gives, returns)) = (mailbox(1), mailbox(1));
         let streams = streams.iter().map(|stream| (*stream, 0)).collect();
@@ -258,19 +253,16 @@ impl DecoderChanges {
     }
 
     /// The error models in force.
-    #[must_use]
     pub fn models_in_force(&self) -> Models {
         self.lock().models.clone()
     }
 
     /// What is in force.
-    #[must_use]
     pub fn in_force(&self) -> Prepared {
         self.lock().prepared.clone()
     }
 
     /// Epoch of what is in force.
-    #[must_use]
     pub fn epoch(&self) -> u64 {
         self.lock().epoch
     }
@@ -281,13 +273,11 @@ impl DecoderChanges {
     }
 
     /// The model of this number; numbers come with answers.
-    #[must_use]
     pub fn known(&self, number: u16) -> Option<KnownModel> {
         self.lock().known.get(usize::from(number)).cloned()
     }
 
     /// The model of all streams that are not named, and the streams with a model of their own.
-    #[must_use]
     pub fn models(&self) -> (KnownModel, Vec<(u32, KnownModel)>) {
         let state = self.lock();
         let known = |of: &NumberedModel| state.known[usize::from(of.number)].clone();
@@ -296,7 +286,6 @@ impl DecoderChanges {
     }
 
     /// A model in force that is not the model of the start, if there is one.
-    #[must_use]
     pub fn other_than_first(&self) -> Option<KnownModel> {
         let state = self.lock();
         state.models.all().find(|of| of.number != 0).map(|of| state.known[usize::from(of.number)].clone())

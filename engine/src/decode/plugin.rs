@@ -136,7 +136,6 @@ impl PluginFault {
     ];
 
     /// The error that its shot is answered with.
-    #[must_use]
     pub const fn code(self) -> ErrorCode {
         match self {
             PluginFault::Failed => ErrorCode::PluginFailed,

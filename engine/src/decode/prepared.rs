@@ -34,14 +34,12 @@ pub struct Models {
 
 impl Models {
     /// The model of the start, for all streams.
-    #[must_use]
     pub fn of(model: &Arc<Model>) -> Models {
         let main = NumberedModel { number: 0, model: Arc::clone(model) };
         Models { main, streams: BTreeMap::new() }
     }
 
     /// The model of `stream`.
-    #[must_use]
     pub fn at(&self, stream: u32) -> &NumberedModel {
         self.streams.get(&stream).unwrap_or(&self.main)
     }
@@ -154,7 +152,6 @@ impl Prepared {
     }
 
     /// One decoder of all streams, whose model is prepared.
-    #[must_use]
     pub fn just(decoder: Decoder, matching: MatcherModel) -> Prepared {
         Prepared { all: vec![Ready { decoder, model: 0, matching, rescue: None }], by_stream: Arc::default() }
     }
@@ -166,13 +163,11 @@ impl Prepared {
     }
 
     /// What decodes the streams that are not named.
-    #[must_use]
     pub fn main(&self) -> &MatcherModel {
         &self.all[0].matching
     }
 
     /// Builds a worker's matchers, of number `epoch`.
-    #[must_use]
     pub fn matchers(&self, epoch: u64) -> Matchers {
         let mut all = self.all.iter().map(|Ready { decoder, model, matching, rescue }| {
             let own = MatcherOf::new(matching, AnsweredBy::new(decoder.kind(), *model));
@@ -188,7 +183,6 @@ impl Prepared {
 
     /// Bytes of the matchers on the heap: those that all workers share, and those of each worker.
     /// Builds matchers to measure them, but none of plugins.
-    #[must_use]
     pub fn bytes(&self) -> (usize, usize) {
         let mut rescues: Vec<(Rescue, u16)> = Vec::new();
         let (mut shared, mut own) = (0, 0);
@@ -211,7 +205,6 @@ impl Prepared {
     }
 
     /// Whether a plugin decodes on the threads of decode workers.
-    #[must_use]
     pub fn has_trusted_plugin(&self) -> bool {
         self.plugins().any(PluginModel::is_trusted)
     }
@@ -221,7 +214,6 @@ impl Prepared {
     }
 
     /// Names of the decoders, as reports show them.
-    #[must_use]
     pub fn name(&self) -> String {
         let main = &self.all[0];
         let mut name = main.matching.name().to_owned();

@@ -141,19 +141,16 @@ impl StreamedModel {
     }
 
     /// Number of parts of a shot.
-    #[must_use]
     pub fn parts(&self) -> u32 {
         self.matching.rounds().div_ceil(self.part_rounds)
     }
 
     /// For each round, the leading words of a packed shot that are complete once it has arrived.
-    #[must_use]
     pub fn words_after_rounds(&self) -> &[u32] {
         self.bits.words_after_rounds()
     }
 
     /// Matchers for shots of `streams` streams in `jobs` job buffers.
-    #[must_use]
     pub fn carries(&self, jobs: u32, streams: u32) -> Carries {
         let last = self.parts() - 1;
         let mut words_so_far = 0;
@@ -166,13 +163,11 @@ impl StreamedModel {
     }
 
     /// Bytes on the heap.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.matching.bytes() + self.bits.bytes()
     }
 
     /// A matcher for one shot at a time.
-    #[must_use]
     pub fn matcher(&self) -> StreamMatcher {
         StreamMatcher::new(Arc::clone(&self.matching))
     }

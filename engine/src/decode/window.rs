@@ -264,7 +264,6 @@ impl WindowModel {
     }
 
     /// The decoder's name in reports.
-    #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
@@ -281,13 +280,11 @@ impl WindowModel {
     }
 
     /// The positions of the windows.
-    #[must_use]
     pub const fn plan(&self) -> &WindowPlan {
         &self.plan
     }
 
     /// 64-bit words of a carry.
-    #[must_use]
     pub fn carry_words(&self) -> usize {
         self.rounds.words(0..self.rounds.count()).end
     }
@@ -297,7 +294,6 @@ impl WindowModel {
     /// # Panics
     ///
     /// If there is no such window.
-    #[must_use]
     pub fn words(&self, index: u32) -> Range<usize> {
         self.windows[index as usize].words.clone()
     }
@@ -307,19 +303,16 @@ impl WindowModel {
     /// # Panics
     ///
     /// If there is no such window.
-    #[must_use]
     pub fn needed_words(&self, index: u32) -> u32 {
         self.arrivals[index as usize].words
     }
 
     /// For each round, the leading words of a packed shot that are complete once it has arrived.
-    #[must_use]
     pub fn words_after_rounds(&self) -> Vec<u32> {
         words_after_rounds(&self.rounds, self.detector_words)
     }
 
     /// Carries for `jobs` job buffers.
-    #[must_use]
     pub fn carries(&self, jobs: u32) -> Carries {
         let window = |index| {
             let words = self.words(index);
@@ -333,20 +326,17 @@ impl WindowModel {
     /// # Panics
     ///
     /// If there is no such window.
-    #[must_use]
     pub fn size(&self, index: u32) -> (usize, usize) {
         let graph = &self.forms[self.windows[index as usize].form].cut.graph;
         (graph.detectors as usize, graph.edges.len())
     }
 
     /// Bytes of the graphs on the heap.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.forms.iter().map(|form| form.matching.bytes()).sum()
     }
 
     /// Number of distinct graphs of all windows.
-    #[must_use]
     pub fn graphs(&self) -> usize {
         self.forms.len()
     }

@@ -106,7 +106,6 @@ struct Rough<'a> {
 
 impl Decoder {
     /// Builds the role on its own thread.
-    #[must_use]
     pub fn new(mut parts: DecoderParts, worker: Worker<CallerBody>) -> Decoder {
         let geometry = parts.pipe.table.geometry();
         let observables = vec![0; geometry.observable_words as usize];

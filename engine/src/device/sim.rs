@@ -43,7 +43,6 @@ pub struct SimShared {
 
 impl SimShared {
     /// Creates the state for `workers` workers.
-    #[must_use]
     pub fn new(workers: usize) -> SimShared {
         SimShared { fates: DataWords::new(workers, 1), lost: AtomicU64::new(0) }
     }
@@ -62,7 +61,6 @@ pub struct Graph {
 
 impl Graph {
     /// Builds a graph for one thread.
-    #[must_use]
     pub fn new(
         table: Arc<SlotTable>,
         jobs: Arc<JobBank>,
@@ -109,7 +107,6 @@ pub struct SimLauncher {
 impl SimLauncher {
     /// Builds a launcher with its own graph (for launches that complete before they return) and its
     /// own draws.
-    #[must_use]
     pub fn new(shared: Arc<SimShared>, injector: Injector, graph: Graph) -> SimLauncher {
         SimLauncher { shared, injector, graph }
     }
@@ -200,7 +197,6 @@ pub struct SimTimes {
 
 impl SimDevice {
     /// Builds the role of silo `silo`; `injector` seeds the latency draws.
-    #[must_use]
     pub fn new(
         silo: usize,
         (shared, health): (Arc<SimShared>, Arc<HealthWord>),

@@ -51,7 +51,6 @@ enum Step {
 
 impl<L: Launch> Dispatcher<L> {
     /// Builds the role from its endpoints.
-    #[must_use]
     pub fn new(
         pipe: Pipe,
         end: DispatchEnd,

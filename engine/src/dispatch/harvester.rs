@@ -79,7 +79,6 @@ impl Drop for Batch<'_> {
 
 impl Harvester {
     /// Builds the role from its parts.
-    #[must_use]
     pub fn new(parts: HarvesterParts) -> Harvester {
         let HarvesterParts { pipe, end, sink, joints, samples } = parts;
         let ledger = Ledger::new(pipe.streams as usize, pipe.table.geometry().slots);

@@ -49,7 +49,6 @@ pub struct Poller {
 
 impl Poller {
     /// Builds the role from its endpoints.
-    #[must_use]
     pub fn new(
         pipe: Pipe,
         workers: PollWorkers,

@@ -20,7 +20,6 @@ const HEADER_WORDS: usize = 5;
 
 /// Whether this shot is copied, where one in `n` is: `below` is 2⁶⁴ / `n`. The same shots in each run.
 #[inline]
-#[must_use]
 pub fn is_sampled(stream: u32, sequence: u64, below: u64) -> bool {
     // The finalizer of SplitMix64 (G. L. Steele et al., OOPSLA 2014): each bit depends on all bits.
     let mut hash = (u64::from(stream) << 40).wrapping_add(sequence).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -65,7 +64,6 @@ pub struct SampledShot<'a> {
 }
 
 /// Both ends, for shots of these widths in words.
-#[must_use]
 pub fn answer_samples(detector_words: usize, observable_words: usize) -> (AnswerSamples, AnswerSampleReader) {
     let words = HEADER_WORDS + 2 * observable_words + detector_words;
     let (writer, reader) = samples(SampleRoom { blocks: SHOTS, records: 1, words });

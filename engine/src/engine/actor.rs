@@ -50,19 +50,16 @@ impl Kind {
 
 impl Actor {
     /// The operator of this process.
-    #[must_use]
     pub fn this_process() -> Actor {
         Actor::this_process_for("")
     }
 
     /// The operator of this process, with the reason `why`.
-    #[must_use]
     pub fn this_process_for(why: &str) -> Actor {
         Actor::operator(own_uid().unwrap_or(0), std::process::id(), why)
     }
 
     /// The operator of process `pid` of user `uid`, with the reason `why`, which may be empty.
-    #[must_use]
     pub fn operator(uid: u32, pid: u32, why: &str) -> Actor {
         let name = user(Path::new("/"), pid).unwrap_or_else(|| format!("user {uid}"));
         let tty = terminal(Path::new("/"), pid).unwrap_or_else(|| "no terminal".to_owned());
@@ -88,13 +85,11 @@ impl Actor {
     }
 
     /// Description for the log.
-    #[must_use]
     pub fn words(&self) -> &str {
         &self.words
     }
 
     /// Whether this is an operator at the console of the engine's own process.
-    #[must_use]
     pub fn is_own_console(&self) -> bool {
         matches!(self.kind, Kind::Operator { pid, .. } if pid == std::process::id())
     }

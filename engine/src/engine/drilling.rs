@@ -51,25 +51,21 @@ macro_rules! drills {
             pub const ALL: &[LiveDrill] = &[ $( LiveDrill::$drill, )* ];
 
             /// Name on the command line and in the log.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $( LiveDrill::$drill => $name, )* }
             }
 
             /// Description for a menu.
-            #[must_use]
             pub const fn what(self) -> &'static str {
                 match self { $( LiveDrill::$drill => $what, )* }
             }
 
             /// The expected cause of the alarm.
-            #[must_use]
             pub const fn expected(self) -> Cause {
                 match self { $( LiveDrill::$drill => Cause::$cause, )* }
             }
 
             /// The role of silo 0 that carries it out.
-            #[must_use]
             pub const fn role(self) -> RoleKind {
                 match self { $( LiveDrill::$drill => RoleKind::$role, )* }
             }
@@ -100,19 +96,16 @@ drills! {
 
 impl LiveDrill {
     /// Finds a drill by its name.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<LiveDrill> {
         LiveDrill::ALL.iter().copied().find(|drill| drill.name() == name)
     }
 
     /// Whether it ends the run.
-    #[must_use]
     pub const fn ends_the_run(self) -> bool {
         matches!(self, LiveDrill::RolePanic)
     }
 
     /// Longest time; `None`: the drill has no duration.
-    #[must_use]
     pub const fn span_max(self) -> Option<Duration> {
         match self {
             LiveDrill::RolePanic => None,
@@ -190,7 +183,6 @@ impl Drilled {
 
 /// The drill commands of an engine that starts with `profile`; `None` if the profile permits no
 /// drills: the roles then bear no cost.
-#[must_use]
 pub fn prepared(profile: &Profile) -> Option<Arc<DrillCommand>> {
     let permits = profile.spin != SpinPolicy::Prod && profile.diagnostics == Diagnostics::On;
     permits.then(|| DrillCommand::new(0))

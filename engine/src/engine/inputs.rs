@@ -34,7 +34,6 @@ pub struct InputWanted {
 impl InputWanted {
     /// Accepts: the engine drains for this input. `false`: the requester no longer waits, and
     /// nothing must be done.
-    #[must_use]
     pub fn accept(self, from: &str, to: &str) -> bool {
         self.reply.try_send(Ok(Done::Input { from: from.to_owned(), to: to.to_owned() })).is_ok()
     }

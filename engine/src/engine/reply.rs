@@ -260,7 +260,6 @@ impl Done {
     }
 
     /// Whether the engine's threads have acknowledged.
-    #[must_use]
     pub fn is_acknowledged(&self) -> bool {
         match self {
             Done::Decoder { change, .. } | Done::Model { change, .. } => change.acknowledged,

@@ -33,7 +33,6 @@ pub struct Request {
 
 impl Request {
     /// A request of this program's version.
-    #[must_use]
     pub fn new(command: Command, why: &str) -> Request {
         Request { version: VERSION, command, why: why.to_owned() }
     }

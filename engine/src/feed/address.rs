@@ -64,7 +64,6 @@ impl Network {
     }
 
     /// Whether `address` belongs to this network.
-    #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         let differ = |a: u128, b: u128, of: u32| self.bits > 0 && (a ^ b) >> (of - self.bits) != 0;
         match (self.base, address.to_canonical()) {
@@ -88,7 +87,6 @@ impl fmt::Display for SourceAddress {
 
 impl SourceAddress {
     /// The same source at another internet address, such as the one that the system chose.
-    #[must_use]
     pub fn at(&self, address: SocketAddr) -> SourceAddress {
         let mut moved = self.clone();
         if let SourceAddress::Udp { at, .. } | SourceAddress::Cudaq { at, .. } = &mut moved {
@@ -126,7 +124,6 @@ impl SourceAddress {
 }
 
 /// Whether `name` is a valid name of a region.
-#[must_use]
 pub fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     (1..=32).contains(&name.len()) && name.chars().all(plain)

@@ -134,7 +134,6 @@ pub struct Assembly {
 
 impl Assembly {
     /// An assembly of `streams` streams.
-    #[must_use]
     pub fn new(streams: u32, width: Width, silence: Ticks) -> Assembly {
         let bit_words = width.bits.div_ceil(64) as usize;
         let words = bit_words + width.soft_bytes.div_ceil(8) as usize;
@@ -169,20 +168,17 @@ impl Assembly {
     }
 
     /// Number of streams.
-    #[must_use]
     pub fn streams(&self) -> u32 {
         self.streams.len() as u32
     }
 
     /// The bits of the shot that was [`Verdict::Whole`]; from the next word on its soft bytes, 0 if it has none.
-    #[must_use]
     pub fn bits(&self, stream: u32) -> &[u64] {
         let from = stream as usize * self.words;
         &self.bits[from..from + self.words]
     }
 
     /// Leading words of the open shot of `stream` whose bits have all arrived.
-    #[must_use]
     pub fn open_words(&self, stream: u32) -> Option<u32> {
         self.streams[stream as usize].open.map(|open| open.words)
     }
@@ -198,7 +194,6 @@ impl Assembly {
     }
 
     /// Errors of `stream` so far.
-    #[must_use]
     pub fn counts(&self, stream: u32) -> Counts {
         self.streams[stream as usize].counts
     }

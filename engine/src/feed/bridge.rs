@@ -54,7 +54,6 @@ impl Routes {
     }
 
     /// Number of streams.
-    #[must_use]
     pub fn streams(&self) -> u32 {
         self.away.len() as u32
     }
@@ -70,13 +69,11 @@ impl Routes {
     }
 
     /// Whether the next shots of `stream` leave.
-    #[must_use]
     pub fn is_away(&self, stream: u32) -> bool {
         self.away[stream as usize].load(Ordering::Relaxed) != 0
     }
 
     /// Shots of this engine's senders in `stream` that were answered here.
-    #[must_use]
     pub fn answered_here(&self, stream: u32) -> u64 {
         self.answered_here[stream as usize].load(Ordering::Relaxed)
     }
@@ -104,13 +101,11 @@ pub struct Bridge {
 }
 
 /// Recipient of a shot of another host: `tag` comes back with its answer.
-#[must_use]
 pub fn others(tag: u64, sequence: u64) -> ReplyTo {
     ReplyTo { peer: tag | OTHERS, sequence }
 }
 
 /// The tag that [`others`] was given.
-#[must_use]
 pub fn tag_of(reply_to: ReplyTo) -> u64 {
     reply_to.peer & !OTHERS
 }
@@ -136,7 +131,6 @@ struct Stream {
 }
 
 /// Both ends, for `streams` streams of shots of `model`.
-#[must_use]
 pub fn bridge(model: &Model, streams: u32) -> (BridgeEnd, Bridge) {
     let (detector_words, observable_words) = (model.shot_words(), model.observable_words());
     let (out, shots) = lane(detector_words, observable_words, LANE_SHOTS);

@@ -45,7 +45,6 @@ pub struct CrossSiloParts {
 
 /// Lanes between `silos` feeds, for shots of the given widths. Returns the outgoing and incoming
 /// ends of each silo.
-#[must_use]
 pub fn lanes(silos: usize, detector_words: usize, observable_words: usize) -> Vec<(Vec<Option<LaneIn>>, Vec<LaneOut>)> {
     let mut ends: Vec<(Vec<Option<LaneIn>>, Vec<LaneOut>)> = (0..silos).map(|_| (Vec::new(), Vec::new())).collect();
     for from in 0..silos {

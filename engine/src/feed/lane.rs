@@ -22,7 +22,6 @@ const TRUTH_BITS: u32 = 16;
 
 /// Capacity in shots of a lane between two of `silos` feeds: all lanes into one silo hold about as
 /// many as a slot ring.
-#[must_use]
 pub fn crossing_shots(silos: usize) -> usize {
     (512 / silos.max(1)).clamp(16, 256)
 }
@@ -109,7 +108,6 @@ pub struct LaneOut {
 }
 
 /// A lane for `shots` shots of the given widths.
-#[must_use]
 pub fn lane(detector_words: usize, observable_words: usize, shots: usize) -> (LaneIn, LaneOut) {
     let words = Arc::new(DataWords::new(shots, HEAD_WORDS + detector_words + observable_words));
     let (full, full_end) = spsc::channel(shots);
@@ -123,7 +121,6 @@ pub fn lane(detector_words: usize, observable_words: usize, shots: usize) -> (La
 
 impl LaneIn {
     /// Free buffers, as last returned by the receiving end.
-    #[must_use]
     pub fn room(&self) -> u64 {
         self.free.depth()
     }
@@ -173,13 +170,11 @@ impl LaneOut {
     }
 
     /// Number of shots in the lane.
-    #[must_use]
     pub fn depth(&self) -> u64 {
         self.full.depth() + u64::from(self.next.is_some())
     }
 
     /// Whether the sending end was dropped and the lane is empty.
-    #[must_use]
     pub fn has_ended(&self) -> bool {
         // Checks the sending end first: every earlier shot is then visible.
         self.full.is_abandoned() && self.depth() == 0

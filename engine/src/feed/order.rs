@@ -27,13 +27,11 @@ pub enum InputOrder {
 
 impl InputOrder {
     /// The order of `streams` streams; `weights` unless they are equal.
-    #[must_use]
     pub fn new(streams: u32, weights: Option<&[f64]>) -> InputOrder {
         weights.map_or(InputOrder::InTurn(streams), |weights| InputOrder::Skewed(Arc::new(Order::new(weights))))
     }
 
     /// The stream of the shot at index `index` of the input.
-    #[must_use]
     pub fn stream_at(&self, index: u64) -> u32 {
         match self {
             InputOrder::InTurn(streams) => (index % u64::from(*streams)) as u32,
@@ -42,7 +40,6 @@ impl InputOrder {
     }
 
     /// The index in the input of shot `sequence` of `stream`.
-    #[must_use]
     pub fn index(&self, stream: u32, sequence: u64) -> u64 {
         match self {
             InputOrder::InTurn(streams) => sequence * u64::from(*streams) + u64::from(stream),
@@ -79,7 +76,6 @@ impl Order {
     ///
     /// # Panics
     /// If there are no weights, or a weight is not above 0.
-    #[must_use]
     pub fn new(weights: &[f64]) -> Order {
         let sum: f64 = weights.iter().sum();
         let least = weights.iter().copied().fold(f64::INFINITY, f64::min);
@@ -108,25 +104,21 @@ impl Order {
     }
 
     /// The turns of a cycle.
-    #[must_use]
     pub fn turns(&self) -> &[Turn] {
         &self.turns
     }
 
     /// Number of turns of `stream` in a cycle.
-    #[must_use]
     pub fn turns_of(&self, stream: u32) -> u32 {
         self.starts[stream as usize + 1] - self.starts[stream as usize]
     }
 
     /// The stream of the shot at index `index` of the input.
-    #[must_use]
     pub fn stream_at(&self, index: u64) -> u32 {
         self.turns[(index % self.turns.len() as u64) as usize].stream
     }
 
     /// The index in the input of shot `sequence` of `stream`.
-    #[must_use]
     pub fn index(&self, stream: u32, sequence: u64) -> u64 {
         let own = u64::from(self.turns_of(stream));
         let place = self.places[self.starts[stream as usize] as usize + (sequence % own) as usize];

@@ -116,7 +116,6 @@ pub enum Malformed {
 
 impl Status {
     /// Whether an answer of this status has observables.
-    #[must_use]
     pub const fn is_decoded(status: u16) -> bool {
         status == 0 || status == Status::Abstained as u16
     }
@@ -331,7 +330,6 @@ pub struct Welcome {
 }
 
 /// Decodes an engine's datagram; `None` if it is not one.
-#[must_use]
 pub fn reply(datagram: &[u8]) -> Option<Reply<'_>> {
     if !is_ours(datagram) {
         return None;

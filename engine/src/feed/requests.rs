@@ -86,7 +86,6 @@ const LEASE_MS_MAX: u32 = 4_000;
 impl MoveRequests {
     /// No requests yet; [`home`] gives the feed of each stream. With `has_joints`, both streams of
     /// a pair move together.
-    #[must_use]
     pub fn new(streams: u32, silos: u32, has_joints: bool) -> MoveRequests {
         let slots = |_| Slots { requested: AtomicU64::new(0), words: [const { AtomicU64::new(0) }; REQUESTS_MAX] };
         let (feeds, shut) = ((0..silos).map(slots).collect(), AtomicU64::new(0));
@@ -133,7 +132,6 @@ impl MoveRequests {
 
     /// Whether a request for `stream` is pending or its move is under way. After that the move has
     /// succeeded if the stream is at its destination, and has failed otherwise.
-    #[must_use]
     pub fn is_under_way(&self, stream: u32) -> bool {
         let asked = self.asked.get(stream as usize);
         asked.is_some_and(|asked| asked.load(Ordering::Relaxed) > self.ended.get(stream))

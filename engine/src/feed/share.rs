@@ -35,7 +35,6 @@ pub struct OwnTurns {
 
 impl Share {
     /// The streams whose home is silo `silo`: see [`home`].
-    #[must_use]
     pub fn of(silo: usize, silos: u32, streams: u32, count: Option<u64>) -> Share {
         let own = (0..streams).filter(|stream| home(*stream, silos) == silo).collect();
         Share { silo, streams, own, count, turns: None }

@@ -163,7 +163,6 @@ impl RegionWire {
 
 /// A copied shot, of a stream and with or without soft bytes, as a part of `session`; `None` if a value violates the
 /// specification.
-#[must_use]
 pub fn part<'a>(shot: &'a [u64], (stream, has_soft): (u32, bool), session: u64, shape: &Shape) -> Option<Part<'a>> {
     let (sequence, rest) = shot.split_first()?;
     let (payload, soft) = rest.split_at_checked(shape.payload_words())?;

@@ -51,7 +51,6 @@ pub enum Ending {
 }
 
 /// A stage for shots of `detector_words` words.
-#[must_use]
 pub fn stage(detector_words: usize) -> (StageFill, StageEnd) {
     let words = Arc::new(DataWords::new(STAGE_SHOTS, detector_words));
     // One entry more than shots, for the end marker.

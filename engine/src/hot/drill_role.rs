@@ -72,7 +72,6 @@ pub struct DrillCommand {
 impl DrillCommand {
     /// One without a command, with `bytes` of untouched memory for [`Misbehaviour::TouchPages`];
     /// none where there is no room.
-    #[must_use]
     pub fn new(bytes: usize) -> Arc<DrillCommand> {
         #[expect(clippy::disallowed_types, reason = "a misbehaviour may do what no role may")]
         let pages = Mutex::new(AtomicU64::new_vec_zeroed(bytes / 8).unwrap_or_default());
@@ -98,7 +97,6 @@ impl DrillCommand {
     }
 
     /// Whether the role has begun a misbehaviour that happens once.
-    #[must_use]
     pub fn is_taken(&self) -> bool {
         self.command.load(Ordering::Relaxed) == 0
     }
@@ -124,7 +122,6 @@ pub struct DrilledRole {
 
 impl DrilledRole {
     /// Puts `role` under command.
-    #[must_use]
     pub fn new(role: Box<dyn Role>, drill_command: Arc<DrillCommand>) -> DrilledRole {
         DrilledRole { role, drill_command }
     }

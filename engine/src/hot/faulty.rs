@@ -25,7 +25,6 @@ pub struct FaultyRole {
 
 impl FaultyRole {
     /// Makes `role` fail after `after_items` items.
-    #[must_use]
     pub fn new(role: Box<dyn Role>, after_items: u64, fault: HotFault) -> FaultyRole {
         FaultyRole { role, items_left: after_items.max(1), fault }
     }

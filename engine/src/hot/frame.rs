@@ -32,7 +32,6 @@ pub struct Scratch(Bump);
 
 impl Scratch {
     /// An empty one, from the calling thread's arena if it is lent one.
-    #[must_use]
     pub fn new() -> Scratch {
         let bump = Bump::with_capacity(SCRATCH_BYTES);
         bump.set_allocation_limit(Some(bump.allocated_bytes()));
@@ -84,13 +83,11 @@ impl<'a> Frame<'a> {
 
     /// A fresh reading, for stage edges only.
     #[inline]
-    #[must_use]
     pub fn ticks(&self) -> Ticks {
         self.clock.ticks()
     }
 
     /// The clock, to convert units.
-    #[must_use]
     pub fn clock(&self) -> &'a Clock {
         self.clock
     }
@@ -104,7 +101,6 @@ impl<'a> Frame<'a> {
 
     /// Whether a role that has come to `at` should leave the rest to the next frame.
     #[inline]
-    #[must_use]
     pub fn is_spent(&self, at: Ticks) -> bool {
         at >= self.stop_after
     }

@@ -50,7 +50,6 @@ pub struct Idle {
 
 impl Idle {
     /// Runs the word's present order; acknowledges it.
-    #[must_use]
     pub fn new(word: &SpinWord, rate: TickRate) -> Idle {
         let (order, budgets) = word.requested();
         word.acknowledge(order);
@@ -68,7 +67,6 @@ impl Idle {
     }
 
     /// The order in force.
-    #[must_use]
     pub fn order(&self) -> SpinOrder {
         self.order
     }

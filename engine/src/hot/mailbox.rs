@@ -28,7 +28,6 @@ pub struct MailboxReceiver<T> {
 }
 
 /// Both ends of a mailbox that holds up to `messages`.
-#[must_use]
 pub fn mailbox<T>(messages: usize) -> (MailboxSender<T>, MailboxReceiver<T>) {
     let made = Arc::new(AtomicU64::new(0));
     let (sender, receiver) = sync_channel(messages);
@@ -55,7 +54,6 @@ impl<T> MailboxSender<T> {
 impl<T> MailboxReceiver<T> {
     /// Whether a sent message waits to be received.
     #[inline]
-    #[must_use]
     pub fn is_waiting(&self) -> bool {
         self.made.load(Ordering::Relaxed) != self.taken
     }

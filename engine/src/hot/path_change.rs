@@ -39,7 +39,6 @@ pub type PathChangeReceiver = MailboxReceiver<PathChange>;
 const PENDING_MAX: usize = 4;
 
 /// Both ends of the requests to one thread.
-#[must_use]
 pub fn path_changes() -> (PathChangeSender, PathChangeReceiver) {
     mailbox(PENDING_MAX)
 }

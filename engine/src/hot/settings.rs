@@ -32,7 +32,6 @@ pub struct Settings {
 
 impl Settings {
     /// From a profile's limits; no rate, not warming, and shots wait for slots without a deadline.
-    #[must_use]
     pub fn new(limits: &Limits) -> Settings {
         let settings = Settings {
             launch_deadline_ns: AtomicU64::new(0),
@@ -67,20 +66,17 @@ impl Settings {
     }
 
     /// What happens to a shot that finds no slot.
-    #[must_use]
     pub fn overflow_strategy(&self) -> OverflowStrategy {
         let number = self.overflow_strategy.load(Ordering::Relaxed);
         OverflowStrategy::ALL[number as usize % OverflowStrategy::ALL.len()]
     }
 
     /// How long it may wait.
-    #[must_use]
     pub fn overflow_deadline(&self) -> Nanos {
         Nanos(self.overflow_deadline_ns.load(Ordering::Relaxed))
     }
 
     /// How many wait on where the oldest are dropped.
-    #[must_use]
     pub fn overflow_keep_shots(&self) -> u64 {
         self.overflow_keep_shots.load(Ordering::Relaxed)
     }
@@ -91,7 +87,6 @@ impl Settings {
     }
 
     /// Bound below which lie the hashes of the shots that the shadow gets; 0: no shot.
-    #[must_use]
     pub fn shadow_below(&self) -> u64 {
         self.shadow_below.load(Ordering::Relaxed)
     }
@@ -102,31 +97,26 @@ impl Settings {
     }
 
     /// Gap, decibels, below which an answer is not to be trusted; 0: all are.
-    #[must_use]
     pub fn abstain_below_db(&self) -> u64 {
         self.abstain_below_db.load(Ordering::Relaxed)
     }
 
     /// From launch to quarantine, nanoseconds.
-    #[must_use]
     pub fn launch_deadline_ns(&self) -> u64 {
         self.launch_deadline_ns.load(Ordering::Relaxed)
     }
 
     /// From submission to an error answer, nanoseconds.
-    #[must_use]
     pub fn shot_deadline_ns(&self) -> u64 {
         self.shot_deadline_ns.load(Ordering::Relaxed)
     }
 
     /// From scheduled arrival to "late", nanoseconds.
-    #[must_use]
     pub fn late_ns(&self) -> u64 {
         self.late_ns.load(Ordering::Relaxed)
     }
 
     /// Shots per second over all silos; `None`: as fast as slots come free.
-    #[must_use]
     pub fn rate_hz(&self) -> Option<f64> {
         let rate = f64::from_bits(self.rate_hz_bits.load(Ordering::Relaxed));
         (rate > 0.0).then_some(rate)
@@ -138,7 +128,6 @@ impl Settings {
     }
 
     /// Whether the feed runs.
-    #[must_use]
     pub fn flow(&self) -> Flow {
         if self.held.load(Ordering::Relaxed) == 0 { Flow::Runs } else { Flow::Held }
     }
@@ -149,7 +138,6 @@ impl Settings {
     }
 
     /// Whether warm-up shots are wanted.
-    #[must_use]
     pub fn is_warming(&self) -> bool {
         self.warming.load(Ordering::Relaxed) != 0
     }

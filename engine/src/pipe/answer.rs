@@ -29,14 +29,12 @@ const GAP_DB_MAX: u8 = u8::MAX - 1;
 
 impl AnsweredBy {
     /// This decoder by the model of this number.
-    #[must_use]
     pub const fn new(decoder: DecoderKind, model: u16) -> AnsweredBy {
         assert!((model as usize) < MODELS_MAX);
         AnsweredBy((model as u32) << MODEL_FROM | (decoder as u32 + 1))
     }
 
     /// The rescue decoder, or the predecoder alone, by the model of this number.
-    #[must_use]
     pub const fn rescue(rescue: Rescue, model: u16) -> AnsweredBy {
         assert!((model as usize) < MODELS_MAX);
         let decoder = match rescue.decoder() {
@@ -47,13 +45,11 @@ impl AnsweredBy {
     }
 
     /// Whether the rescue decoder gave it, because the shot's own decoder could not by the deadline.
-    #[must_use]
     pub const fn is_rescued(self) -> bool {
         self.0 & RESCUED != 0
     }
 
     /// Number of the model.
-    #[must_use]
     pub const fn model(self) -> u16 {
         (self.0 as u16) >> MODEL_FROM
     }
@@ -68,19 +64,16 @@ impl AnsweredBy {
     }
 
     /// The gap, decibels, rounded down and at most 254; `None`: it was not asked for.
-    #[must_use]
     pub const fn gap_db(self) -> Option<u8> {
         ((self.0 >> ORIGIN_BITS) as u8).checked_sub(1)
     }
 
     /// The same without the gap.
-    #[must_use]
     pub const fn origin(self) -> AnsweredBy {
         AnsweredBy(self.0 & ((1 << ORIGIN_BITS) - 1))
     }
 
     /// The decoder; `None`: no decoder gave the answer, or the predecoder alone did.
-    #[must_use]
     pub fn decoder(self) -> Option<DecoderKind> {
         let number = self.0 & ((1 << DECODER_BITS) - 1);
         DecoderKind::ALL.get((number as usize).checked_sub(1)?).copied()
@@ -89,7 +82,6 @@ impl AnsweredBy {
 
 impl AnsweredBy {
     /// Name of what gave it, as a command line and JSON spell it.
-    #[must_use]
     pub fn name(self) -> Option<&'static str> {
         let alone = || self.is_rescued().then_some("predecoder");
         self.decoder().map(DecoderKind::name).or_else(alone)

@@ -60,7 +60,6 @@ pub struct StreamShots {
 
 impl StreamShots {
     /// Number of matchers.
-    #[must_use]
     pub fn count(&self) -> u32 {
         self.matchers.len() as u32
     }
@@ -184,7 +183,6 @@ fn renew<T>(of: &Tried<T>, build: impl FnOnce() -> T) {
 impl Carries {
     /// Carries of `words` words for `jobs` job buffers, whose shots have `windows`. The first
     /// window initialises the carry: it writes all words, regardless of its own range.
-    #[must_use]
     pub fn new(jobs: u32, words: usize, mut windows: Box<[CarryWindow]>) -> Carries {
         let words = DataWords::new(jobs as usize, words.max(1));
         windows.iter_mut().take(1).for_each(|first| first.words = 0..words.stride_words() as u32);
@@ -193,7 +191,6 @@ impl Carries {
 
     /// For `jobs` job buffers, whose shots of `model` are decoded as streams, in parts that need so
     /// many leading words of the shot; at most twice the number of `streams` at once.
-    #[must_use]
     pub fn of_streams(jobs: u32, streams: u32, model: &Arc<StreamModel>, needed_words: &[u32]) -> Carries {
         let part = |&needed_words: &u32| CarryWindow { words: 0..1, needed_words };
         let count = streams.saturating_mul(2).clamp(1, jobs.clamp(1, STREAM_SHOTS_MAX));
@@ -205,7 +202,6 @@ impl Carries {
 
     /// For `jobs` job buffers, whose shots of `model` are decoded in blocks, which need so many leading words
     /// of the shot, and after them fused.
-    #[must_use]
     pub fn of_blocks(jobs: u32, model: &Arc<BlockModel>, needed_words: &[u32]) -> Carries {
         let blocks = model.blocks();
         let words = |index: u32| if index == blocks { 0..blocks } else { index..index + 1 };
@@ -219,21 +215,18 @@ impl Carries {
     }
 
     /// Whether shots that arrive whole are decoded by these windows too.
-    #[must_use]
     pub const fn split_whole_shots(&self) -> bool {
         self.streams.is_none()
     }
 
     /// Number of matchers, or sets of them, of which a shot has one from its first window on; `None` if shots
     /// need none.
-    #[must_use]
     pub fn matchers(&self) -> Option<u32> {
         let of_blocks = self.blocks.as_ref().map(|blocks| blocks.shots.len() as u32);
         of_blocks.or(self.streams.as_ref().map(StreamShots::count))
     }
 
     /// Bytes of these matchers on the heap; they do not grow.
-    #[must_use]
     pub fn matcher_bytes(&self) -> usize {
         let of = |matcher: &Tried<StreamMatcher>| matcher.try_lock().map_or(0, |matcher| matcher.bytes());
         let in_streams = self.streams.iter().flat_map(|streams| &streams.matchers).map(of).sum::<usize>();
@@ -255,7 +248,6 @@ impl Carries {
     }
 
     /// The matcher of the shot of `job`.
-    #[must_use]
     pub fn matcher_of(&self, job: &Job) -> u32 {
         let mut index = [0];
         read_words(&self.record(job)[..1], &mut index);
@@ -263,50 +255,42 @@ impl Carries {
     }
 
     /// The matchers, if shots are decoded as streams.
-    #[must_use]
     pub const fn streams(&self) -> Option<&StreamShots> {
         self.streams.as_ref()
     }
 
     /// The matchers, if shots are decoded in blocks.
-    #[must_use]
     pub const fn blocks(&self) -> Option<&BlockShots> {
         self.blocks.as_ref()
     }
 
     /// Number of windows of a shot.
-    #[must_use]
     pub fn windows(&self) -> u32 {
         self.windows.len() as u32
     }
 
     /// Leading words that window `index` needs of a shot that arrives round by round.
-    #[must_use]
     pub fn needed_words(&self, index: u32) -> u32 {
         self.windows[index as usize].needed_words
     }
 
     /// Words of a carry.
-    #[must_use]
     pub fn stride_words(&self) -> u32 {
         self.words.stride_words() as u32
     }
 
     /// The words that window `index` reads and writes; the first window writes all words.
-    #[must_use]
     pub fn region(&self, index: u32) -> Range<u32> {
         self.windows[index as usize].words.clone()
     }
 
     /// The words that all windows up to `last` read and write; windows before it may run at the same time.
-    #[must_use]
     pub fn region_up_to(&self, last: u32) -> Range<u32> {
         let Range { start, end } = self.region(last);
         if self.blocks.is_some() { 0..end } else { start..end }
     }
 
     /// The carry of `job`.
-    #[must_use]
     pub fn record(&self, job: &Job) -> &[DataWord] {
         self.words.record(job.number() as usize)
     }

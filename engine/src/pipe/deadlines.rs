@@ -23,7 +23,6 @@ pub struct AnswerDeadlines {
 
 impl AnswerDeadlines {
     /// Those of `profile`; `None` if it sets none.
-    #[must_use]
     pub fn of(profile: &Profile, rate: TickRate) -> Option<Arc<AnswerDeadlines>> {
         let set = &profile.deadlines;
         if !set.are_set() {
@@ -40,7 +39,6 @@ impl AnswerDeadlines {
 
     /// Whether a shot waits that will be late if each before it is answered by its own decoder.
     #[inline]
-    #[must_use]
     pub fn is_behind(&self) -> bool {
         self.is_behind.load(Ordering::Relaxed)
     }
@@ -55,7 +53,6 @@ impl AnswerDeadlines {
 
     /// Time from the write of a shot of `stream` until its answer is due; `None` for warm-up shots.
     #[inline]
-    #[must_use]
     pub fn after_write(&self, stream: u32, settings: &Settings) -> Option<Ticks> {
         let own = self.streams.get(stream as usize)?;
         // The limit may have become shorter while the engine runs.

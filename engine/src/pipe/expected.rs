@@ -29,21 +29,18 @@ pub struct ExpectedTime {
 impl ExpectedTime {
     /// Mean, ticks; 0: not known yet.
     #[inline]
-    #[must_use]
     pub fn mean(&self) -> u64 {
         if self.is_known() { self.mean } else { 0 }
     }
 
     /// Mean and mean deviation together, ticks; 0: not known yet.
     #[inline]
-    #[must_use]
     pub fn usual_most(&self) -> u64 {
         if self.is_known() { self.mean + self.deviation } else { 0 }
     }
 
     /// Whether it was measured often enough.
     #[inline]
-    #[must_use]
     pub fn is_known(&self) -> bool {
         self.measured == FIRST
     }

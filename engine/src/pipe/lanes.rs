@@ -78,14 +78,12 @@ pub struct ResultLine {
 impl ShotLine {
     /// Ticks from `now` until its decode has to end; 0 after that. `None`: it has no deadline.
     #[inline]
-    #[must_use]
     pub fn left_at(&self, now: Ticks) -> Option<u64> {
         (self.left != NO_DEADLINE).then(|| u64::from(self.left).saturating_sub(now.since(self.assigned).0))
     }
 }
 
 /// Whether a shot's detectors and observables travel in the line.
-#[must_use]
 pub fn fits_line(geometry: Geometry) -> bool {
     (geometry.detector_words + geometry.observable_words) as usize <= LINE_WORDS
 }
@@ -121,7 +119,6 @@ pub struct DecodeLanes {
 
 impl DecodeLanes {
     /// Lanes for `workers` decode workers, and each worker's ends.
-    #[must_use]
     pub fn new(workers: u32, order: ShotOrder, rate: TickRate) -> (DecodeLanes, Vec<WorkerLane>) {
         let mut ends = Vec::with_capacity(workers as usize);
         let lane = |_| {
@@ -189,43 +186,36 @@ impl DecodeLanes {
     }
 
     /// Whether the lane of worker `at` is closed.
-    #[must_use]
     pub fn is_closed(&self, at: usize) -> bool {
         self.lanes[at].is_closed
     }
 
     /// Whether all lanes are closed: no worker is left.
-    #[must_use]
     pub fn are_closed(&self) -> bool {
         self.lanes.iter().all(|lane| lane.is_closed)
     }
 
     /// Shots assigned to worker `at` whose results are not back.
-    #[must_use]
     pub fn in_flight_of(&self, at: usize) -> u64 {
         self.lanes[at].in_flight
     }
 
     /// Shots assigned to any worker whose results are not back.
-    #[must_use]
     pub fn in_flight(&self) -> u64 {
         self.in_flight
     }
 
     /// Most shots on their way to one worker.
-    #[must_use]
     pub fn depth_max(&self) -> u64 {
         LANE_DEPTH_MAX
     }
 
     /// Number of workers.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.lanes.len()
     }
 
     /// Never: a silo has at least one decode worker.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.lanes.is_empty()
     }

@@ -32,14 +32,12 @@ const NOWHERE: Resource = Resource::Device;
 ///
 /// # Panics
 /// If the kernel does not belong to the pool.
-#[must_use]
 #[inline]
 pub fn kernel_of(task: &Task) -> TaskKernel {
     TaskKernel::ALL[usize::from(task.kernel)]
 }
 
 /// A task of `kernel` for `stream`; `about` is a job's number and, above bit 32, a window's index.
-#[must_use]
 #[inline]
 pub fn task_of(kernel: TaskKernel, stream: u32, about: u64, submitted: u64) -> Task {
     Task { stream, ..Task::new(kernel as u16, [about, submitted, 0]) }
@@ -57,14 +55,12 @@ impl Regions {
     ///
     /// # Panics
     /// If shots have no carry because they are decoded whole.
-    #[must_use]
     pub fn carry(&self, number: u32, words: Range<u32>) -> Access {
         let Some(carries) = self.carries else { panic!("whole shots have no carry") };
         carries.tile(number, words.start, 1, words.end - words.start).update()
     }
 
     /// A stream's state, read and written.
-    #[must_use]
     #[inline]
     pub fn state(&self, stream: u32) -> Access {
         self.states.range(stream * CELL_BYTES, CELL_BYTES).update()
@@ -124,7 +120,6 @@ impl Pool {
     }
 
     /// Name of the policy that orders ready tasks.
-    #[must_use]
     pub fn policy(&self) -> &'static str {
         match self.ready {
             Ready::FifoPerStream => "FIFO per stream",

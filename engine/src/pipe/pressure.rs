@@ -10,7 +10,6 @@ pub struct Pressure(AtomicU64);
 impl Pressure {
     /// Whether shots wait for a slot.
     #[inline]
-    #[must_use]
     pub fn is_on(&self) -> bool {
         self.0.load(Ordering::Relaxed) != 0
     }

@@ -46,7 +46,6 @@ pub struct SampleReader {
 }
 
 /// Both ends.
-#[must_use]
 pub fn samples(room: SampleRoom) -> (SampleWriter, SampleReader) {
     let words = Arc::new(DataWords::new(room.blocks * room.records, room.words));
     let ((filled, takes), (mut gives, empty)) = (channel(room.blocks), channel(room.blocks));

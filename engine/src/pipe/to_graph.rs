@@ -31,7 +31,6 @@ pub struct FromPath {
 
 impl ToGraph {
     /// Both ends of the rings, for `jobs` job buffers and `slots` slots.
-    #[must_use]
     pub fn channel(jobs: usize, slots: u32) -> (ToGraph, FromPath) {
         let ((jobs, takes_jobs), (tombstones, takes)) = (spsc::channel(jobs), spsc::channel(slots as usize));
         (ToGraph { jobs, tombstones }, FromPath { jobs: takes_jobs, tombstones: takes })

@@ -18,7 +18,6 @@ pub struct Watermarks {
 
 impl Watermarks {
     /// Marks of `streams` streams; `is_own` says which belong to this silo.
-    #[must_use]
     pub fn new(streams: u32, is_own: impl Fn(u32) -> bool) -> Watermarks {
         let none = || Marks::new(streams, |_| 0);
         Watermarks { answered: none(), begins: none(), serves: Marks::new(streams, |stream| is_own(stream).into()) }

@@ -90,7 +90,6 @@ mod relief;
 
 impl PlacementController {
     /// A controller for the silos of `board`.
-    #[must_use]
     pub fn new(board: Arc<Board>, clock: Clock, rules: PlacementRules) -> PlacementController {
         let rate = clock.rate();
         let (silos, streams) = (board.shape().silos as usize, board.shape().streams as usize);
@@ -130,7 +129,6 @@ impl PlacementController {
     }
 
     /// Time between two samples.
-    #[must_use]
     pub fn look_every(&self) -> Nanos {
         Nanos(refresh(&self.rules).0 / u64::from(SAMPLES))
     }

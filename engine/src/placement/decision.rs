@@ -20,7 +20,6 @@ pub struct Candidate {
 
 impl Candidate {
     /// Silo `silo` with nothing charged.
-    #[must_use]
     pub fn of(silo: u32, depth: &SiloDepth) -> Candidate {
         Candidate { silo, average: depth.average, max: depth.max, backlog: depth.backlog, charge: 0.0 }
     }

@@ -57,7 +57,6 @@ impl SiloDepth {
     ///
     /// # Panics
     /// If there is no queue at all.
-    #[must_use]
     pub fn of(utilization: [Option<f64>; QUEUES]) -> SiloDepth {
         let found = || Queue::ALL.iter().zip(&utilization).filter_map(|(queue, share)| Some((*queue, (*share)?)));
         let (fullest, max) = found().max_by(|one, other| one.1.total_cmp(&other.1)).expect("a silo has a queue");
@@ -68,7 +67,6 @@ impl SiloDepth {
     }
 
     /// Every queue equally full: what the tests of a rule need.
-    #[must_use]
     pub fn even(share: f64) -> SiloDepth {
         SiloDepth::of([Some(share); QUEUES])
     }
@@ -98,7 +96,6 @@ pub enum Reading {
 
 impl Reading {
     /// The depth, if it is known.
-    #[must_use]
     pub fn known(&self) -> Option<&SiloDepth> {
         match self {
             Reading::Known(depth) => Some(depth),
@@ -120,20 +117,17 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// Age of the snapshot at `now`.
-    #[must_use]
     pub fn age(&self, now: Ticks, rate: TickRate) -> Nanos {
         rate.nanos(now.since(self.taken))
     }
 
     /// Standard deviation of the silos' fullest queues, in percentage points; `None` with fewer than two known silos.
-    #[must_use]
     pub fn spread_points(&self) -> Option<f64> {
         spread_points(self.silos.iter().filter_map(Reading::known).map(|depth| depth.max))
     }
 }
 
 /// Standard deviation of shares, in percentage points; `None` for fewer than two.
-#[must_use]
 pub fn spread_points(shares: impl Iterator<Item = f64> + Clone) -> Option<f64> {
     let count = shares.clone().count() as f64;
     let mean = shares.clone().sum::<f64>() / count;

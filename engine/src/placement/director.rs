@@ -83,7 +83,6 @@ pub struct Director {
 
 impl Director {
     /// A director without a snapshot.
-    #[must_use]
     pub fn new(rules: Rules, seed: u64) -> Director {
         let random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let (silos, open) = (Vec::with_capacity(SILOS_MAX), Vec::with_capacity(SILOS_MAX));
@@ -113,7 +112,6 @@ impl Director {
     }
 
     /// Charge of `silo` since the snapshot.
-    #[must_use]
     pub fn charge(&self, silo: usize) -> f64 {
         self.silos.get(silo).copied().flatten().map_or(0.0, |one| one.charge)
     }

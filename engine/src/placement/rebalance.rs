@@ -105,7 +105,6 @@ pub struct Rebalancer {
 
 impl Rebalancer {
     /// For `silos` silos and `streams` streams.
-    #[must_use]
     pub fn new(silos: usize, streams: usize, rate: TickRate) -> Rebalancer {
         Rebalancer {
             rate,
@@ -117,7 +116,6 @@ impl Rebalancer {
     }
 
     /// Since when `silo` should give streams away.
-    #[must_use]
     pub fn pressed_since(&self, silo: usize) -> Option<Ticks> {
         self.pressed[silo].map(|pressed| pressed.since)
     }

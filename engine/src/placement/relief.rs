@@ -100,7 +100,6 @@ pub struct Relief {
 
 impl Relief {
     /// Relief of `silos` silos.
-    #[must_use]
     pub fn new(silos: usize, rate: TickRate) -> Relief {
         Relief {
             rate,

@@ -26,7 +26,6 @@ pinwheel_edge::names! { SiloCommand: Drain "drain", Kill "kill", Rejoin "rejoin"
 
 impl SiloCommand {
     /// The state that the command leads to.
-    #[must_use]
     pub const fn target_state(self) -> SiloState {
         match self {
             SiloCommand::Drain => SiloState::Drained,
@@ -79,20 +78,17 @@ pub struct SiloCommands {
 
 impl SiloCommands {
     /// No commands, for `silos` live silos.
-    #[must_use]
     pub fn new(silos: u32) -> SiloCommands {
         let zeros = || (0..silos).map(|_| AtomicU64::new(0)).collect();
         SiloCommands { states: zeros(), commands: zeros() }
     }
 
     /// Number of silos.
-    #[must_use]
     pub fn silos(&self) -> u32 {
         self.states.len() as u32
     }
 
     /// The state of `silo`, as the control thread set it last.
-    #[must_use]
     pub fn state(&self, silo: u32) -> SiloState {
         self.states
             .get(silo as usize)
@@ -133,7 +129,6 @@ impl SiloCommands {
     }
 
     /// Number of live silos other than `silo`.
-    #[must_use]
     pub fn others_alive(&self, silo: u32) -> usize {
         (0..self.silos()).filter(|other| *other != silo && self.state(*other) == SiloState::Live).count()
     }

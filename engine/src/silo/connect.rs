@@ -31,7 +31,6 @@ pub struct Connected {
 }
 
 /// The connections of each of `silos` silos; none for a single silo.
-#[must_use]
 pub fn connect(silos: u32, model: &Model, requests: &Arc<MoveRequests>) -> Connected {
     if silos < 2 {
         return Connected { pieces: (0..silos).map(|_| Attached::default()).collect(), notifiers: Vec::new() };

@@ -154,7 +154,6 @@ pub struct SiloSupervisor {
 
 impl SiloSupervisor {
     /// A supervisor of live silos.
-    #[must_use]
     pub fn new(parts: SupervisorParts) -> SiloSupervisor {
         let record = |_| SiloRecord {
             state: SiloState::Live,
@@ -174,25 +173,21 @@ impl SiloSupervisor {
     }
 
     /// Whether no death and no restart is in progress.
-    #[must_use]
     pub fn is_settled(&self) -> bool {
         self.transition.is_none()
     }
 
     /// Why the run must end, if it must.
-    #[must_use]
     pub fn broken(&self) -> Option<&str> {
         self.broken.as_deref()
     }
 
     /// The commands to silos.
-    #[must_use]
     pub fn commands(&self) -> &Arc<SiloCommands> {
         &self.parts.commands
     }
 
     /// The state of `silo`.
-    #[must_use]
     pub fn state(&self, silo: usize) -> SiloState {
         self.records.get(silo).map_or(SiloState::Live, |record| record.state)
     }

@@ -219,7 +219,7 @@ fn a_console_that_only_reads_opens_at_once_on_a_frozen_engine() {
     terminal.press("q");
     assert_eq!(terminal.end(), 0, "{}", terminal.text());
     let mut acting = Terminal::start(&world, "attach --control", (100, 30), &[]);
-    acting.see_words(&["no reply within 10 s", "pinwheel dump"]);
+    acting.see_words(&["no reply within 10 s", "unless the engine is frozen", "pinwheel dump"]);
     assert_eq!(acting.end(), 2);
 }
 

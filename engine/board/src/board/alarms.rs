@@ -183,13 +183,11 @@ impl AlarmRow {
     }
 
     /// The record; `None` before the first, or if the writer interfered with each attempt.
-    #[must_use]
     pub fn read(&self) -> Option<AlarmRecord> {
         self.lock().read(|version| if version > 0 { self.record() } else { None })?
     }
 
     /// Sequence lock of the record.
-    #[must_use]
     pub fn lock(&self) -> Seqlock<'_> {
         Seqlock::new(&self.begun, &self.versions)
     }

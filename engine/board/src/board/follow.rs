@@ -59,19 +59,16 @@ impl Follow {
     }
 
     /// Its file.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Whether its process is alive, by the lock that the process holds.
-    #[must_use]
     pub fn owner_state(&self) -> OwnerState {
         self.region.owner_state()
     }
 
     /// The board as it was at the last [`Follow::refresh`].
-    #[must_use]
     pub fn board(&self) -> &Board {
         &self.copy
     }
@@ -100,14 +97,12 @@ impl Follow {
     }
 
     /// The newest heartbeat or clock pair on the copy.
-    #[must_use]
     pub fn last_sign(&self) -> Ticks {
         self.copy.last_sign()
     }
 
     /// A clock that shows `at` and counts as the board's engine does; `None`: the engine has not
     /// set its clock yet.
-    #[must_use]
     pub fn clock(&self, at: Ticks) -> Option<Clock> {
         let header = self.copy.header();
         let rate = crate::units::TickRate::from_q32(get(&header.nanos_per_tick_q32))?;

@@ -53,7 +53,6 @@ impl ThreadBlock {
 
     /// Gap `number`; `None` if it was never written, has been overwritten, or the writer interfered
     /// with each attempt.
-    #[must_use]
     pub fn gap(&self, number: u64) -> Option<Gap> {
         let row = &self.gaps[(number % GAPS_MAX as u64) as usize];
         let gap = |found| Gap {

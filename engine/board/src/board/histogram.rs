@@ -18,7 +18,6 @@ pub const BUCKETS: usize = SUB * 61;
 
 /// The bucket that holds `value_ns`.
 #[inline]
-#[must_use]
 pub const fn bucket_of(value_ns: u64) -> usize {
     if value_ns < SUB as u64 {
         return value_ns as usize;
@@ -29,7 +28,6 @@ pub const fn bucket_of(value_ns: u64) -> usize {
 }
 
 /// The largest value that falls into `bucket`, in nanoseconds.
-#[must_use]
 pub const fn bucket_top_ns(bucket: usize) -> u64 {
     if bucket < SUB {
         return bucket as u64;
@@ -72,7 +70,6 @@ impl HistogramBlock {
     }
 
     /// Number of values: the sum of the buckets.
-    #[must_use]
     pub fn count(&self) -> u64 {
         sum(self.buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed)))
     }
@@ -83,7 +80,6 @@ impl HistogramBlock {
     }
 
     /// A plain copy.
-    #[must_use]
     pub fn snapshot(&self) -> Histogram {
         Histogram {
             counts: self.buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed)).collect(),
@@ -108,20 +104,17 @@ pub struct Measured {
 impl Measured {
     /// `ns` nanoseconds.
     #[inline(always)]
-    #[must_use]
     pub const fn of(ns: u64) -> Measured {
         Measured { ns, bucket: bucket_of(ns) }
     }
 
     /// In nanoseconds.
     #[inline(always)]
-    #[must_use]
     pub const fn ns(self) -> u64 {
         self.ns
     }
 
     /// The first of [`DEADLINES_NS`] by which an answer of this latency is there.
-    #[must_use]
     pub fn first_deadline(self) -> Option<usize> {
         DEADLINES_NS.iter().position(|&deadline| self.bucket < bucket_of(deadline))
     }
@@ -172,25 +165,21 @@ pub struct Histogram {
 
 impl Histogram {
     /// Number of values.
-    #[must_use]
     pub fn count(&self) -> u64 {
         sum(self.counts.iter().copied())
     }
 
     /// Largest value ever recorded, nanoseconds.
-    #[must_use]
     pub fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
     /// Arithmetic mean, nanoseconds; 0 when empty.
-    #[must_use]
     pub fn mean_ns(&self) -> u64 {
         self.sum_ns.checked_div(self.count()).unwrap_or(0)
     }
 
     /// Value at quantile `q` in 0..=1, nanoseconds: the top of its bucket, never above the maximum; 0 when empty.
-    #[must_use]
     pub fn quantile_ns(&self, q: f64) -> u64 {
         let count = self.count();
         if count == 0 {
@@ -209,7 +198,6 @@ impl Histogram {
 
     /// How many values lie in buckets wholly above `limit_ns`, and about what they add up to,
     /// nanoseconds: each counts as its bucket's top.
-    #[must_use]
     pub fn above(&self, limit_ns: u64) -> (u64, u64) {
         let above = self.counts.iter().enumerate().skip(bucket_of(limit_ns) + 1);
         above.fold((0u64, 0u64), |(count, sum_ns), (bucket, n)| {
@@ -218,7 +206,6 @@ impl Histogram {
     }
 
     /// Sum of all values, nanoseconds.
-    #[must_use]
     pub fn sum_ns(&self) -> u64 {
         self.sum_ns
     }
@@ -229,7 +216,6 @@ impl Histogram {
     }
 
     /// The largest distance of two distribution functions (Kolmogorov and Smirnov), 0..=1; `None` if one is empty.
-    #[must_use]
     pub fn distance(&self, other: &Histogram) -> Option<f64> {
         let (mine, theirs) = (self.count() as f64, other.count() as f64);
         if mine == 0.0 || theirs == 0.0 {
@@ -246,7 +232,6 @@ impl Histogram {
 
     /// What was recorded since `earlier`, a snapshot of the same histogram. The maximum is the top of the highest
     /// bucket that grew.
-    #[must_use]
     pub fn since(&self, earlier: &Histogram) -> Histogram {
         let before = |bucket: usize| earlier.counts.get(bucket).copied().unwrap_or(0);
         let counts: Vec<u64> = self.counts.iter().enumerate().map(|(b, n)| n.saturating_sub(before(b))).collect();
@@ -267,7 +252,6 @@ impl Histogram {
     }
 
     /// A histogram of the given values (tests and cold summaries).
-    #[must_use]
     pub fn of(values_ns: &[u64]) -> Histogram {
         let mut counts = vec![0; BUCKETS];
         for value in values_ns {

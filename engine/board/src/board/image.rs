@@ -31,13 +31,11 @@ pub enum ImageError {
 
 impl Board {
     /// Every word of the region, in order.
-    #[must_use]
     pub fn words(&self) -> &[AtomicU64] {
         self.region.section::<AtomicU64>(0, self.layout.bytes / WORD)
     }
 
     /// The place of one of this board's words in [`Board::words`].
-    #[must_use]
     pub fn place_of(&self, word: &AtomicU64) -> usize {
         let first: *const AtomicU64 = self.words().as_ptr();
         (std::ptr::from_ref(word).addr() - first.addr()) / WORD
@@ -50,7 +48,6 @@ impl Board {
     }
 
     /// Time of the last activity: the newest heartbeat, or the newest clock pair.
-    #[must_use]
     pub fn last_sign(&self) -> Ticks {
         let heartbeats = (0..self.shape().threads as usize).map(|thread| get(&self.thread(thread).heartbeat));
         let others = [get(&self.clock().ticks), get(&self.header().start_ticks)];
@@ -67,13 +64,11 @@ pub struct Image {
 
 impl Image {
     /// All zero, for a board of `shape`.
-    #[must_use]
     pub fn blank(shape: Shape) -> Image {
         Image { shape, words: vec![0; Layout::of(shape).bytes / WORD] }
     }
 
     /// A copy of `board`.
-    #[must_use]
     pub fn of(board: &Board) -> Image {
         Image { shape: board.shape(), words: board.words().iter().map(get).collect() }
     }
@@ -108,19 +103,16 @@ impl Image {
     }
 
     /// Sizes.
-    #[must_use]
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
     /// The words.
-    #[must_use]
     pub fn words(&self) -> &[u64] {
         &self.words
     }
 
     /// The process that its header names.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         let word = std::mem::offset_of!(super::HeaderBlock, pid) / WORD;
         self.words.get(word).map_or(0, |pid| *pid as u32)
@@ -154,7 +146,6 @@ impl Image {
     }
 
     /// A clock that stands at `at`, with the start and rate that the image's header names; `None` if it names none.
-    #[must_use]
     pub fn clock(&self, at: Ticks) -> Option<Clock> {
         let word = |place: usize| self.words.get(place).copied().unwrap_or(0);
         let start = std::mem::offset_of!(super::HeaderBlock, start_ticks) / WORD;
@@ -184,7 +175,6 @@ pub struct BoardFile {
 
 /// The board files in `directory`, newest first. Omits unreadable files and those that
 /// [`strangers`] reports.
-#[must_use]
 pub fn files(directory: &Path) -> Vec<BoardFile> {
     let mut found: Vec<_> = named(directory)
         .filter(|(_, _, metadata)| irregular(metadata).is_none())
@@ -198,7 +188,6 @@ pub fn files(directory: &Path) -> Vec<BoardFile> {
 
 /// Entries of `directory` with a board's name that are not regular files, one sentence each. They
 /// are never opened.
-#[must_use]
 pub fn strangers(directory: &Path) -> Vec<String> {
     let mut said: Vec<String> = named(directory)
         .filter_map(|(path, _, metadata)| {

@@ -309,7 +309,6 @@ pinwheel_edge::names! { Stage:
 }
 
 /// FNV-1a over every field's name and offset, every block's size, and the histogram's buckets.
-#[must_use]
 pub fn hash() -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut eat = |bytes: &[u8]| {

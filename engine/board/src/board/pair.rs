@@ -21,7 +21,6 @@ impl ClockBlock {
     }
 
     /// The newest pair; `None` before the first, or if the writer interfered with each attempt.
-    #[must_use]
     pub fn pair(&self) -> Option<Correlation> {
         let pair = || Correlation {
             ticks: Ticks(get(&self.ticks)),

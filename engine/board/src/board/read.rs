@@ -34,13 +34,11 @@ use std::sync::atomic::AtomicU64;
 
 impl Board {
     /// The alarms alone, by `clock`, which must be the engine's.
-    #[must_use]
     pub fn alarm_views(&self, clock: &Clock) -> Vec<AlarmView> {
         Reader { board: self, now: &Now::by(clock) }.alarms().0
     }
 
     /// The engine as it is now, by `clock`, which must be the engine's.
-    #[must_use]
     pub fn snapshot(&self, clock: &Clock) -> Snapshot {
         let now = &Now::by(clock);
         let reader = Reader { board: self, now };
@@ -380,7 +378,6 @@ impl StreamFeedBlock {
     }
 
     /// The detectors of the error that drifted, and how often it happens, divided by the model's.
-    #[must_use]
     pub fn drifted(&self) -> Option<(u32, Option<u32>, f64)> {
         let drifted = get(&self.drifted);
         let detector = (drifted as u32).checked_sub(1)?;

@@ -33,13 +33,11 @@ pub enum Place {
 }
 
 /// The directory of boards: `PINWHEEL_SHM`, or `/dev/shm/pinwheel`.
-#[must_use]
 pub fn directory() -> PathBuf {
     std::env::var_os("PINWHEEL_SHM").map_or_else(|| PathBuf::from(DEFAULT_DIRECTORY), PathBuf::from)
 }
 
 /// Problems of a directory of boards that do not prevent its use, one sentence each.
-#[must_use]
 pub fn remarks(directory: &Path) -> Vec<String> {
     #[cfg(unix)]
     return crate::files::shared::remarks(directory);

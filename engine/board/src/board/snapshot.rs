@@ -76,7 +76,6 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// The counters of all silos together.
-    #[must_use]
     pub fn totals(&self) -> Counters {
         let mut totals = Counters::default();
         self.silos.iter().for_each(|silo| totals.add(&silo.counters));

@@ -29,7 +29,6 @@ impl<const WORDS: usize> Text<WORDS> {
     }
 
     /// Reads it.
-    #[must_use]
     pub fn read(&self) -> String {
         let bytes: Vec<u8> = self.0.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
@@ -37,7 +36,6 @@ impl<const WORDS: usize> Text<WORDS> {
     }
 
     /// Reads it; `None` if it is empty.
-    #[must_use]
     pub fn read_if_any(&self) -> Option<String> {
         Some(self.read()).filter(|text| !text.is_empty())
     }

@@ -58,7 +58,6 @@ pub struct WallClock {
 
 impl WallClock {
     /// Begins with `first`; `rate` holds until pairs refine it.
-    #[must_use]
     pub fn new(first: Correlation, rate: TickRate) -> WallClock {
         let mut pairs = VecDeque::with_capacity(PAIRS);
         pairs.push_back(first);
@@ -87,7 +86,6 @@ impl WallClock {
     }
 
     /// UTC at `at`, since 1970. Grows with `at` for as long as no pair is noted and no step lies between.
-    #[must_use]
     pub fn utc(&self, at: Ticks) -> Nanos {
         let later = self.pairs.partition_point(|pair| pair.ticks <= at);
         let from = self.pairs[later.saturating_sub(1)];

@@ -70,7 +70,6 @@ pinwheel_edge::names! { EventCode:
 
 impl EventCode {
     /// Inverse of the number.
-    #[must_use]
     pub fn from_number(number: u16) -> Option<EventCode> {
         EventCode::ALL.into_iter().find(|code| *code as u16 == number)
     }

@@ -81,7 +81,6 @@ fn replaceable(metadata: &Metadata) -> Option<String> {
 }
 
 /// Problems of a directory of boards that do not prevent its use, one sentence each.
-#[must_use]
 pub fn remarks(path: &Path) -> Vec<String> {
     let Ok(folder) = open_directory(path) else { return Vec::new() };
     let mut said = Vec::new();
@@ -128,13 +127,11 @@ pub struct Locks(String);
 
 impl Locks {
     /// Reads the list from `proc` under `root`; `None` where it is not visible.
-    #[must_use]
     pub fn read(root: &Path) -> Option<Locks> {
         read_text(&root.join("proc/locks")).map(Locks)
     }
 
     /// The process that holds a `flock` on `file`; lines of waiting processes have an arrow first.
-    #[must_use]
     pub fn holder_of(&self, file: impl AsFd) -> Option<u32> {
         let stat = fs::fstat(file).ok()?;
         let (major, minor) = (fs::major(stat.st_dev), fs::minor(stat.st_dev));
@@ -150,7 +147,6 @@ impl Locks {
 }
 
 /// Effective user of process `pid`; `None` if it is not visible.
-#[must_use]
 pub fn user_of_process(pid: u32) -> Option<u32> {
     let status = read_text(Path::new(&format!("/proc/{pid}/status")))?;
     let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
@@ -160,7 +156,6 @@ pub fn user_of_process(pid: u32) -> Option<u32> {
 
 /// Whether the existing lock on `file` can be the owner's. A lock of another user is no evidence of
 /// the owner's process: whoever may read a file may lock it.
-#[must_use]
 pub fn is_locked_by_owner(file: impl AsFd) -> bool {
     let Some(pid) = Locks::read(Path::new("/")).and_then(|locks| locks.holder_of(&file)) else {
         // In a container an invisible holder may be the owner.

@@ -48,13 +48,11 @@ pinwheel_edge::names! { Severity: Note "note", Warn "warn", Critical "critical" 
 
 impl Severity {
     /// Number on the board.
-    #[must_use]
     pub const fn code(self) -> u64 {
         self as u64
     }
 
     /// From the board; an unknown number is the highest severity.
-    #[must_use]
     pub const fn from_code(code: u64) -> Severity {
         match code {
             0 => Severity::Note,
@@ -109,19 +107,16 @@ macro_rules! rules {
             pub const ALL: &[RuleId] = &[ $( RuleId::$id, )* ];
 
             /// Number on the board, never 0.
-            #[must_use]
             pub const fn code(self) -> u64 {
                 self as u64
             }
 
             /// Name, stable for scripts.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $( RuleId::$id => $name, )* }
             }
 
             /// Unit of its limit.
-            #[must_use]
             pub const fn unit(self) -> &'static str {
                 match self { $( RuleId::$id => $unit, )* }
             }
@@ -218,7 +213,6 @@ rules! {
 
 impl RuleId {
     /// Inverse of [`RuleId::code`].
-    #[must_use]
     pub fn from_code(code: u64) -> Option<RuleId> {
         RuleId::ALL.iter().copied().find(|id| id.code() == code)
     }
@@ -231,7 +225,6 @@ impl std::fmt::Display for RuleId {
 }
 
 /// The rule of that identity: the profile's if it names one, otherwise the bundled one.
-#[must_use]
 pub fn rule(rules: &[AlarmRule], id: RuleId) -> AlarmRule {
     rules.iter().find(|rule| rule.id == id).cloned().unwrap_or_else(|| id.bundled())
 }

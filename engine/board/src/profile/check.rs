@@ -59,7 +59,6 @@ pub const STREAM_QUEUES_BYTES_MAX: u64 = 1 << 30;
 
 /// Bytes of per-stream queues of ready tasks: all tasks may belong to one stream, and an entry is
 /// two words.
-#[must_use]
 pub fn stream_queues_bytes(streams: u32, tasks: u32) -> u64 {
     u64::from(streams) * u64::from(tasks).next_power_of_two() * 16
 }
@@ -81,7 +80,6 @@ const LATENCY_US_MAX: f64 = 1e6;
 
 impl Profile {
     /// Every field that is out of its range, in the schema's order; empty for a valid profile.
-    #[must_use]
     pub fn validate(&self) -> Vec<RangeError> {
         let mut check = Check { errors: Vec::new() };
         check.head(self);
@@ -163,7 +161,6 @@ impl Profile {
 
     /// Fields that have no effect because of others, for notes at a start. They are no errors: another decoder and
     /// another strategy come live, too, and a profile in force is one that a start takes.
-    #[must_use]
     pub fn without_effect(&self) -> Vec<RangeError> {
         let mut check = Check { errors: Vec::new() };
         let silos = if let Silos::Count(count) = self.silos { count } else { 1 };

@@ -22,7 +22,6 @@ pub struct Deadlines {
 
 impl Deadlines {
     /// Whether an answer is due before `limits.shot_deadline_us`, or shots are decoded by their deadlines.
-    #[must_use]
     pub fn are_set(&self) -> bool {
         self.order == ShotOrder::Deadline || self.answer_us.is_some() || !self.streams.is_empty()
     }

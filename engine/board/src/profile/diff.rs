@@ -59,7 +59,6 @@ const LIVE: [&str; 12] = [
 ];
 
 /// Every field in which `to` differs from `from`, ordered by path.
-#[must_use]
 pub fn diff(from: &Profile, to: &Profile) -> Vec<Change> {
     let (mut changes, has_windows) = (Vec::new(), from.window != Window::None);
     // A profile has string keys and finite or infinite numbers only: both always serialize.
@@ -75,7 +74,6 @@ pub fn diff(from: &Profile, to: &Profile) -> Vec<Change> {
 }
 
 /// When a change of this field takes effect.
-#[must_use]
 pub fn applies(field: &str) -> Applies {
     let below =
         |path: &str| field.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));

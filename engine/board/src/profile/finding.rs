@@ -88,7 +88,6 @@ fn out_of_range(findings: &[Finding]) -> String {
 
 impl ProfileError {
     /// All errors, at least one.
-    #[must_use]
     pub fn findings(&self) -> &[Finding] {
         match self {
             Self::Unknown(finding)
@@ -263,7 +262,6 @@ fn meant(found: &str, expected: &[&str]) -> String {
 }
 
 /// The name among `expected` that `found` most likely means: at most three letters differ.
-#[must_use]
 pub fn nearest_name<'a>(found: &str, expected: &[&'a str]) -> Option<&'a str> {
     let nearest = expected.iter().map(|name| (distance(found, name), *name)).min();
     nearest.filter(|(distance, name)| *distance <= 3 && *distance < name.len()).map(|(_, name)| name)

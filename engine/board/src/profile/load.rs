@@ -49,7 +49,6 @@ pub enum Origin {
 
 impl Origin {
     /// The profile's name: its file's stem, or the name it is embedded under.
-    #[must_use]
     pub fn name(&self) -> String {
         match self {
             Self::File(path) => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
@@ -115,7 +114,6 @@ impl Profile {
     ///
     /// # Panics
     /// If the embedded base is not a valid profile; a test reads it.
-    #[must_use]
     pub fn base() -> Self {
         ron::from_str(BASE).unwrap_or_else(|error| panic!("base.ron: {error}"))
     }
@@ -242,7 +240,6 @@ fn untrusted(path: &Path, text: &str, who: &str) -> Finding {
 }
 
 /// All profiles: the embedded ones or the files that replace them, then the other files of `dir` by name.
-#[must_use]
 pub fn list(dir: Option<&Path>) -> Vec<ProfileEntry> {
     let mut names: Vec<String> = EMBEDDED.iter().map(|(name, _)| (*name).to_owned()).collect();
     for name in dir.map(names_in).unwrap_or_default() {

@@ -36,7 +36,6 @@ pub enum TakesPart {
 
 impl TakesPart {
     /// Whether `stream` takes part.
-    #[must_use]
     pub fn includes(&self, stream: u32) -> bool {
         match self {
             TakesPart::Nobody => false,

@@ -206,7 +206,6 @@ pub enum Window {
 
 impl Window {
     /// Commit and buffer; `None` for whole shots and blocks.
-    #[must_use]
     pub const fn rounds(self) -> Option<WindowRounds> {
         match self {
             Self::None | Self::Blocks(_) => None,
@@ -343,7 +342,6 @@ impl Decoder {
     const TRUSTED_PLUGIN: &str = "trusted-plugin:";
 
     /// Its kind.
-    #[must_use]
     pub const fn kind(&self) -> DecoderKind {
         match self {
             Self::Matching => DecoderKind::Matching,
@@ -356,7 +354,6 @@ impl Decoder {
 
     /// The decoder on a command line and in commands: the name of a built-in one, or `plugin:PATH` or
     /// `trusted-plugin:PATH`. A plugin's configuration and time limit stand in profiles only.
-    #[must_use]
     pub fn text(&self) -> String {
         match self {
             Self::Plugin { path, trusted: false, .. } => format!("{}{path}", Self::PLUGIN),
@@ -366,7 +363,6 @@ impl Decoder {
     }
 
     /// Inverse of [`Self::text`].
-    #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
         let plugin = |path: &str, trusted| {
             (!path.is_empty()).then(|| {
@@ -405,7 +401,6 @@ pinwheel_edge::names! { DecoderKind:
 
 impl DecoderKind {
     /// The kind of this name.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -413,7 +408,6 @@ impl DecoderKind {
 
 impl Rescue {
     /// The decoder that gives the answer; `None`: the predecoder alone does.
-    #[must_use]
     pub const fn decoder(self) -> Option<DecoderKind> {
         match self {
             Self::Matching => Some(DecoderKind::Matching),
@@ -471,7 +465,6 @@ pub enum Device {
 
 impl Device {
     /// Whether a silo with this device has a thread's role `kind`.
-    #[must_use]
     pub const fn has_role(&self, kind: RoleKind) -> bool {
         !matches!((self, kind), (Self::Cuda { .. }, RoleKind::Device))
     }
@@ -603,7 +596,6 @@ pub enum Source {
 
 impl Source {
     /// The model of the shots: a bundled one's name or a path.
-    #[must_use]
     pub fn model(&self) -> &str {
         match self {
             Self::Sampler { model, .. }
@@ -626,7 +618,6 @@ impl Source {
     }
 
     /// Whether shots come from other processes while the engine runs.
-    #[must_use]
     pub const fn is_live(&self) -> bool {
         !matches!(self, Self::Sampler { .. })
     }
@@ -730,7 +721,6 @@ pub enum Priority {
 
 impl Priority {
     /// One word, never 0.
-    #[must_use]
     pub const fn pack(self) -> u64 {
         let (kind, level) = match self {
             Self::Normal => (1, 0),
@@ -741,7 +731,6 @@ impl Priority {
     }
 
     /// Inverse of [`Priority::pack`]; `None` for a word that it does not write.
-    #[must_use]
     pub const fn unpack(word: u64) -> Option<Self> {
         #[expect(clippy::cast_possible_truncation, reason = "the level has the 32 bits above the kind")]
         let level = (word >> 8) as u32;

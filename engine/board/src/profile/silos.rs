@@ -19,7 +19,6 @@ pub enum Silos {
 
 impl Silos {
     /// The number decided by the plan; an undecided `Auto` counts as one.
-    #[must_use]
     pub const fn settled(self) -> u32 {
         match self {
             Silos::Auto => 1,
@@ -28,7 +27,6 @@ impl Silos {
     }
 
     /// The most silos that a plan may choose: `Auto` gives each silo at least one stream.
-    #[must_use]
     pub const fn most(self, streams: u32) -> u32 {
         match self {
             Silos::Auto if streams < SILOS_MAX => streams,

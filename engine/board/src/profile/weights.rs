@@ -18,7 +18,6 @@ pub enum Weights {
 
 impl Weights {
     /// The weights of `streams` streams; `None`: equal rates.
-    #[must_use]
     pub fn of(&self, streams: u32) -> Option<Vec<f64>> {
         match self {
             Weights::Even => None,

@@ -28,7 +28,6 @@ pub struct Correlation {
 }
 
 /// The correlations of `model`, whose graph is `graph`, sorted by their edges.
-#[must_use]
 pub fn correlations(model: &Model, graph: &Graph) -> Vec<Correlation> {
     let mut own = vec![0.0; graph.edges.len()];
     let mut both: BTreeMap<(u32, u32), f64> = BTreeMap::new();

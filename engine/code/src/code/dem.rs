@@ -64,7 +64,6 @@ pub struct Mechanism {
 
 impl Mechanism {
     /// What the mechanism flips as a whole: the parts' symmetric difference.
-    #[must_use]
     pub fn effect(&self) -> Component {
         let gather = |pick: fn(&Component) -> &Vec<u32>| odd_ones(self.components.iter().flat_map(pick).copied());
         Component { detectors: gather(|part| &part.detectors), observables: gather(|part| &part.observables) }
@@ -109,7 +108,6 @@ pub struct Model {
 impl Model {
     /// A number that names the model: equal for texts that give the same mechanisms in the same order,
     /// whatever their white space, comments, repeat blocks and coordinates (FNV-1a, 64 bits).
-    #[must_use]
     pub fn hash(&self) -> u64 {
         const PRIME: u64 = 0x0100_0000_01b3;
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -153,34 +151,29 @@ impl Model {
     /// 64-bit words of a shot's detectors; at least one, also in a model without detectors: slots,
     /// job buffers, matchers and predecoders all have this width.
     #[inline]
-    #[must_use]
     pub const fn detector_words(&self) -> usize {
         width(self.detectors)
     }
 
     /// 64-bit words of a shot's observables; at least one, also in a model without observables.
     #[inline]
-    #[must_use]
     pub const fn observable_words(&self) -> usize {
         width(self.observables)
     }
 
     /// 64-bit words of a shot: its detectors, then the soft bytes that it may have.
     #[inline]
-    #[must_use]
     pub fn shot_words(&self) -> usize {
         self.detector_words() + self.soft_words()
     }
 
     /// 64-bit words of a shot's soft bytes.
-    #[must_use]
     pub fn soft_words(&self) -> usize {
         self.soft.as_ref().map_or(0, |map| map.words())
     }
 
     /// Probability of each detector to fire in one shot: `(1 - Π(1 - 2p)) / 2` over the mechanisms
     /// that flip it.
-    #[must_use]
     pub fn expected_detection_fractions(&self) -> Vec<f64> {
         let mut even_bias = vec![1.0f64; self.detectors as usize];
         for error in &self.errors {

@@ -75,7 +75,6 @@ pub struct Drift {
 
 impl Drift {
     /// Nothing counted yet of shots of `model`. Clones share what the model predicts.
-    #[must_use]
     pub fn new(model: &Model) -> Self {
         let expected = Arc::new(Expected::new(model));
         let now = PairCounts::new(model.detectors, &expected.pairs);
@@ -83,7 +82,6 @@ impl Drift {
     }
 
     /// The counts of the newest shots: at least `shots` of them, if there are as many.
-    #[must_use]
     pub fn newest(&self, shots: u64) -> PairCounts {
         let mut sum = self.now.clone();
         for span in self.spans.iter().chain([&self.older]) {
@@ -131,7 +129,6 @@ impl Drift {
     }
 
     /// The error that differs most from the model, over the spans that show it best.
-    #[must_use]
     pub fn verdict(&self) -> Option<Drifted> {
         let mut sum = PairCounts::new(self.expected.detectors, &self.expected.pairs);
         let judged = self.spans.iter().filter_map(|span| {

@@ -106,7 +106,6 @@ pub struct InputHealth {
 
 impl InputHealth {
     /// Counters at zero for a stream of `model`'s shots.
-    #[must_use]
     pub fn new(model: &Model) -> Self {
         let window = Window { shots: 0, pairs: [0; GROUPS], counts: vec![0; model.detectors as usize] };
         let expected = Arc::new(Expected::new(model));
@@ -118,7 +117,6 @@ impl InputHealth {
     }
 
     /// Counters at zero for one of `streams` streams of `model`'s shots. Clones share what the model predicts.
-    #[must_use]
     pub fn one_of(model: &Model, streams: usize) -> Self {
         let one = Self::new(model);
         let first = if streams > MANY { FIRST_OF_MANY } else { one.first };
@@ -148,7 +146,6 @@ impl InputHealth {
     }
 
     /// Judges the counts. Does not allocate; takes some microseconds for a thousand detectors.
-    #[must_use]
     pub fn assess(&self) -> HealthReport {
         let shots_counted = self.now.shots + self.before.shots;
         let shots = f64::from(shots_counted);

@@ -63,7 +63,6 @@ impl SharedEdge {
     /// # Panics
     ///
     /// If `syndrome` has fewer words than the model.
-    #[must_use]
     pub fn weight(&self, syndrome: &[u64]) -> Option<f64> {
         let last = |group: &Vec<(u32, f64)>| group.iter().rfind(|(herald, _)| bit(syndrome, *herald)).copied();
         let fired = self.groups.iter().filter_map(last);
@@ -72,7 +71,6 @@ impl SharedEdge {
     }
 
     /// Bytes on the heap.
-    #[must_use]
     pub fn heap_bytes(&self) -> usize {
         size_of_val(&*self.groups) + self.groups.iter().map(|group| size_of_val(&**group)).sum::<usize>()
     }
@@ -90,7 +88,6 @@ pub struct Heralds {
 }
 
 /// The heralds of `model`, whose graph is `graph`; `None` if it has none.
-#[must_use]
 pub fn heralds(model: &Model, graph: &Graph) -> Option<Heralds> {
     if model.heralds.is_empty() {
         return None;

@@ -175,25 +175,21 @@ impl Measurements {
     }
 
     /// Leading words of detectors that the first `outcomes` outcomes determine.
-    #[must_use]
     pub fn words_known(&self, outcomes: u32) -> usize {
         self.needed.partition_point(|needed| *needed <= outcomes)
     }
 
     /// Number of measurement outcomes in a shot.
-    #[must_use]
     pub fn count(&self) -> u32 {
         self.count
     }
 
     /// How they are written.
-    #[must_use]
     pub fn encoding(&self) -> Encoding {
         self.encoding
     }
 
     /// Whether the map defines the observables.
-    #[must_use]
     pub fn truth_known(&self) -> bool {
         self.truth_known
     }

@@ -32,7 +32,6 @@ pub struct Pairs {
 
 impl Pairs {
     /// The pairs of `model`.
-    #[must_use]
     pub fn new(model: &Model) -> Self {
         let ends: BTreeSet<(u32, u32)> = model
             .errors
@@ -60,7 +59,6 @@ impl Pairs {
     }
 
     /// The lower and the higher detector of each pair.
-    #[must_use]
     pub fn ends(&self) -> &[(u32, u32)] {
         &self.ends
     }
@@ -114,7 +112,6 @@ pub struct PairCounts {
 
 impl PairCounts {
     /// Nothing counted yet of shots of `detectors` detectors.
-    #[must_use]
     pub fn new(detectors: u32, pairs: &Pairs) -> Self {
         Self { shots: 0, fired: vec![0; detectors as usize], together: vec![0; pairs.ends.len()] }
     }

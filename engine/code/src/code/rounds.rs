@@ -82,7 +82,6 @@ impl Rounds {
 
     /// Number of rounds.
     #[inline]
-    #[must_use]
     pub fn count(&self) -> u32 {
         u32::try_from(self.members.len()).unwrap_or(u32::MAX)
     }
@@ -93,7 +92,6 @@ impl Rounds {
     ///
     /// If the model has no such detector.
     #[inline]
-    #[must_use]
     pub fn of(&self, detector: u32) -> u32 {
         self.of[detector as usize]
     }
@@ -104,7 +102,6 @@ impl Rounds {
     ///
     /// If there is no such round.
     #[inline]
-    #[must_use]
     pub fn members(&self, round: u32) -> &[u32] {
         &self.members[round as usize]
     }
@@ -115,7 +112,6 @@ impl Rounds {
     ///
     /// If there are no such rounds.
     #[inline]
-    #[must_use]
     pub fn words(&self, rounds: Range<u32>) -> Range<usize> {
         self.first_word[rounds.start as usize] as usize..self.first_word[rounds.end as usize] as usize
     }
@@ -126,7 +122,6 @@ impl Rounds {
     ///
     /// If the model has no such detector.
     #[inline]
-    #[must_use]
     pub fn position(&self, detector: u32) -> u32 {
         self.position[detector as usize]
     }

@@ -44,7 +44,6 @@ pub struct Sampler {
 
 impl Sampler {
     /// A sampler whose shots are determined by `model` and `seed`.
-    #[must_use]
     pub fn new(model: &Model, seed: u64) -> Self {
         let mut by_exponent: Vec<Vec<(f64, Event)>> = Vec::new();
         by_exponent.resize_with(CLASSES_MAX, Vec::new);

@@ -41,7 +41,6 @@ impl Format {
     pub const ALL: [Self; 3] = [Self::B8, Self::Text01, Self::Dets];
 
     /// The format's name, as Stim's and `PyMatching`'s command lines spell it.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::B8 => "b8",
@@ -73,19 +72,16 @@ pub struct Layout {
 
 impl Layout {
     /// Detectors alone.
-    #[must_use]
     pub const fn detectors(detectors: u32) -> Self {
         Self { detectors, observables: 0, are_measured: false }
     }
 
     /// Observables alone.
-    #[must_use]
     pub const fn observables(observables: u32) -> Self {
         Self { detectors: 0, observables, are_measured: false }
     }
 
     /// Measurements alone.
-    #[must_use]
     pub const fn measurements(count: u32) -> Self {
         Self { detectors: count, observables: 0, are_measured: true }
     }
@@ -95,14 +91,12 @@ impl Layout {
     /// # Panics
     ///
     /// If they pass 32 bits, which no [`super::Model`] makes.
-    #[must_use]
     pub const fn bits(self) -> u32 {
         self.detectors.checked_add(self.observables).expect("a record's bits fit 32 bits")
     }
 
     /// 64-bit words of a record.
     #[inline]
-    #[must_use]
     pub const fn words(self) -> usize {
         words(self.bits())
     }
@@ -208,20 +202,17 @@ impl ShotSet {
     }
 
     /// Shots whose bits are all 0.
-    #[must_use]
     pub fn zeros(layout: Layout, shots: usize) -> Self {
         let words_per_shot = layout.words();
         Self { width_bits: layout.bits(), words_per_shot, words: vec![0; words_per_shot * shots], shots }
     }
 
     /// Shots held.
-    #[must_use]
     pub const fn len(&self) -> usize {
         self.shots
     }
 
     /// Whether there are none.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.shots == 0
     }
@@ -232,7 +223,6 @@ impl ShotSet {
     ///
     /// If there is no such shot.
     #[inline]
-    #[must_use]
     pub fn shot(&self, index: usize) -> &[u64] {
         assert!(index < self.shots, "shot {index} of {}", self.shots);
         &self.words[index * self.words_per_shot..][..self.words_per_shot]

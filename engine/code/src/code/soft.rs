@@ -96,13 +96,11 @@ impl SoftMap {
     }
 
     /// Soft bytes of a shot.
-    #[must_use]
     pub const fn bytes(&self) -> u32 {
         self.bytes
     }
 
     /// 64-bit words that hold them, the first byte lowest.
-    #[must_use]
     pub const fn words(&self) -> usize {
         self.bytes.div_ceil(8) as usize
     }

@@ -133,7 +133,6 @@ impl SoftEdges {
     }
 
     /// Bytes on the heap.
-    #[must_use]
     pub fn heap_bytes(&self) -> usize {
         8 * (self.base.len() + self.wrong.len()) + size_of_val(&*self.edges) + size_of_val(&*self.readouts)
     }

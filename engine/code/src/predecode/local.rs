@@ -102,7 +102,6 @@ impl Local {
     }
 
     /// Its tables for a device, with observables in `observable_words` words.
-    #[must_use]
     pub fn tables(&self, observable_words: usize) -> Tables {
         let mut tables = Tables::empty();
         for detector in &*self.detectors {

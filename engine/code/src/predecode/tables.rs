@@ -25,14 +25,12 @@ pub struct Tables {
 
 impl Tables {
     /// Tables without detectors, which resolve nothing.
-    #[must_use]
     pub fn empty() -> Tables {
         let (near_word, near_mask, way_partner, way_flips) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Tables { near_from: vec![0], near_word, near_mask, way_from: vec![0], way_partner, way_flips }
     }
 
     /// Detectors that have a row.
-    #[must_use]
     pub fn detectors(&self) -> u32 {
         self.near_from.len() as u32 - 1
     }

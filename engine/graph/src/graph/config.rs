@@ -109,7 +109,6 @@ pub struct Filter {
 
 impl Filter {
     /// Selects tasks of these kernels and streams. An empty list selects all.
-    #[must_use]
     pub fn new(kernels: impl IntoIterator<Item = u16>, streams: impl IntoIterator<Item = u32>) -> Filter {
         let mut filter = Filter::default();
         kernels.into_iter().filter(|kernel| *kernel < 64).for_each(|kernel| filter.kernels |= 1 << kernel);
@@ -122,7 +121,6 @@ impl Filter {
     }
 
     /// Whether it selects a task.
-    #[must_use]
     pub fn takes(&self, kernel: u16, stream: u32) -> bool {
         let is_kernel = self.kernels == 0 || kernel >= 64 || self.kernels & 1 << kernel != 0;
         let of_stream = || self.streams.get(stream as usize / 64).is_some_and(|word| word & 1 << (stream % 64) != 0);
@@ -145,7 +143,6 @@ pub const POOLS: usize = 2;
 
 impl Pool {
     /// The pool with that number, modulo [`POOLS`].
-    #[must_use]
     pub fn of(number: u8) -> Pool {
         if (number as usize).is_multiple_of(POOLS) { Pool::Cpu } else { Pool::Device }
     }
@@ -352,7 +349,6 @@ impl Config {
     /// The order in which ready tasks run. [`Ready::Auto`] follows the seed's tables: device tasks
     /// run in order, in order of each stream if there are several; four or more workers steal,
     /// fewer share one queue.
-    #[must_use]
     pub fn ready_policy(&self) -> Ready {
         let is_device = self.workers.iter().all(|pool| *pool != Pool::Cpu);
         match self.ready {
@@ -365,13 +361,11 @@ impl Config {
 
     /// Spilled links: a power of two, at least one for each record, so that a submission never
     /// waits forever.
-    #[must_use]
     pub fn spilled(&self) -> u32 {
         self.spill_links.max(self.records()).next_power_of_two()
     }
 
     /// Task records: a power of two that holds the window.
-    #[must_use]
     pub fn records(&self) -> u32 {
         let tasks = match self.overflow {
             Overflow::Benchmark => self.slab_tasks.max(self.window_tasks),

@@ -68,7 +68,6 @@ impl<B: Body> Submitter<B> {
     }
 
     /// Tasks and dependencies of a recording.
-    #[must_use]
     pub fn recorded(&self, recording: RecordingId) -> Option<(u32, u32)> {
         let recording = self.shared.recordings.get(recording.0 as usize)?.get()?;
         Some((recording.tasks(), recording.edges()))

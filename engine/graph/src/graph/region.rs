@@ -75,7 +75,6 @@ pub struct Access {
 
 impl Tensor {
     /// The tile of this many rows and columns at `row`, `column`.
-    #[must_use]
     #[inline(always)]
     pub fn tile(&self, row: u32, column: u32, rows: u32, columns: u32) -> Region {
         let tile = Tile { tensor: self.number, row, column, rows, columns };
@@ -83,20 +82,17 @@ impl Tensor {
     }
 
     /// The whole tensor.
-    #[must_use]
     pub fn whole(&self) -> Region {
         self.tile(0, 0, self.layout.shape.rows, self.layout.shape.columns)
     }
 
     /// `count` elements from `first`, of a tensor with one row.
-    #[must_use]
     #[inline(always)]
     pub fn range(&self, first: u32, count: u32) -> Region {
         self.tile(0, first, 1, count)
     }
 
     /// The shape that it was registered with.
-    #[must_use]
     pub fn shape(&self) -> Shape {
         self.layout.shape
     }

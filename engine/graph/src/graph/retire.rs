@@ -82,7 +82,6 @@ impl<B: Body> Submitter<B> {
 
     /// The status of a task, as long as it is remembered: while under way, or among the last
     /// retired.
-    #[must_use]
     pub fn status(&self, task: TaskId) -> Status {
         if task.0 >= self.retired {
             let slot = self.shared.slot(task.0);
@@ -138,7 +137,6 @@ impl<B: Body> Submitter<B> {
     }
 
     /// The counts so far.
-    #[must_use]
     pub fn summary(&self) -> Summary {
         self.summary
     }
@@ -153,7 +151,6 @@ impl<B: Body> Submitter<B> {
     }
 
     /// Worker 0.
-    #[must_use]
     pub fn worker(&self) -> &super::Worker<B> {
         &self.worker
     }

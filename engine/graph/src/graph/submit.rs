@@ -214,7 +214,6 @@ impl<B: Body> Submitter<B> {
     }
 
     /// Whether a submitted task has not ended yet.
-    #[must_use]
     pub fn is_under_way(&self, task: TaskId) -> bool {
         task.0 >= self.retired && !self.shared.fanout.is_sealed(self.shared.slot(task.0))
     }

@@ -31,7 +31,6 @@ pub struct Task {
 
 impl Task {
     /// A task of stream 0 for the processor's pool.
-    #[must_use]
     #[inline(always)]
     pub fn new(kernel: u16, args: [u64; PAYLOAD - 1]) -> Task {
         Task { kernel, pool: Pool::Cpu, stream: 0, args }

@@ -685,7 +685,6 @@ impl<B: Body> Worker<B> {
 
     /// Whether it has nothing to do: no task of its own, none sent to it, none in the queues of its
     /// pool, none that waits for a permit.
-    #[must_use]
     pub fn is_idle(&self) -> bool {
         let shared = &self.shared;
         let (own, inbox) = (self.deque.depth(), shared.inboxes[self.index as usize].depth());
@@ -699,7 +698,6 @@ impl<B: Body> Worker<B> {
     }
 
     /// Number of its own tasks, in its list and in its deque.
-    #[must_use]
     pub fn depth(&self) -> u64 {
         self.local.len() as u64 + self.deque.depth()
     }
@@ -710,19 +708,16 @@ impl<B: Body> Worker<B> {
     }
 
     /// The pool whose tasks it takes.
-    #[must_use]
     pub fn pool(&self) -> Pool {
         self.pool
     }
 
     /// The body that runs the tasks.
-    #[must_use]
     pub fn body(&self) -> &B {
         &self.shared.body
     }
 
     /// The value of one of its counters.
-    #[must_use]
     pub fn counted(&self, what: Count) -> u64 {
         self.counts[what as usize]
     }

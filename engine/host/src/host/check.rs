@@ -45,7 +45,6 @@ pub enum Verdict {
 
 impl Verdict {
     /// Its name in text output.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -75,7 +74,6 @@ pub struct Row {
 }
 
 /// The rows for these observations, in a fixed order.
-#[must_use]
 pub fn judge(seen: &Observations) -> Vec<Row> {
     let mut rows = vec![limits::machine(seen)];
     rows.extend(power::rows(seen));
@@ -86,7 +84,6 @@ pub fn judge(seen: &Observations) -> Vec<Row> {
 }
 
 /// Whether a strict start would be refused.
-#[must_use]
 pub fn refuses_strict(rows: &[Row]) -> bool {
     rows.iter().any(|row| row.verdict == Verdict::Fail)
 }
@@ -117,7 +114,6 @@ impl Rule {
 }
 
 /// `2-5,8` for a list of cores, `none` for an empty one.
-#[must_use]
 pub fn ranges(cores: &[u32]) -> String {
     let mut parts: Vec<(u32, u32)> = Vec::new();
     for &core in cores {

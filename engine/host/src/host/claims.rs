@@ -150,7 +150,6 @@ impl Claims {
     }
 
     /// The cores held, ascending.
-    #[must_use]
     pub fn cores(&self) -> Vec<u32> {
         self.held.iter().map(|(core, _)| *core).collect()
     }
@@ -159,7 +158,6 @@ impl Claims {
 /// The cores claimed in `directory` by this or another process, ascending. On systems that do not
 /// list the holders of locks, this takes each lock for a moment, shared; a claim made in that
 /// moment tries again.
-#[must_use]
 pub fn claimed(directory: &Path) -> Vec<Conflict> {
     let Some(lock_directory) = lock::LockDirectory::open_existing(directory) else { return Vec::new() };
     let mut cores = lock_directory.cores();
@@ -178,7 +176,6 @@ pub fn claimed(directory: &Path) -> Vec<Conflict> {
 
 /// Cores in `directory` whose lock a program holds that is no engine, ascending. Such a lock claims
 /// nothing.
-#[must_use]
 pub fn foreign_locks(directory: &Path) -> Vec<Conflict> {
     let Some(lock_directory) = lock::LockDirectory::open_existing(directory) else { return Vec::new() };
     let mut found = Vec::new();
@@ -193,7 +190,6 @@ pub fn foreign_locks(directory: &Path) -> Vec<Conflict> {
 }
 
 /// Messages for the operator on locks that claim nothing, one for each core.
-#[must_use]
 pub fn foreign_lock_messages(foreign: &[Conflict]) -> Vec<String> {
     let sentence = |found: &Conflict| {
         format!("core {}: {} holds its lock but is no engine; the core is used all the same", found.core, found.holder)
@@ -202,7 +198,6 @@ pub fn foreign_lock_messages(foreign: &[Conflict]) -> Vec<String> {
 }
 
 /// Messages for the operator on cores that others have claimed, one for each holder.
-#[must_use]
 pub fn conflict_messages(conflicts: &[Conflict]) -> Vec<String> {
     let mut told: Vec<(Holder, Vec<u32>)> = Vec::new();
     for conflict in conflicts {

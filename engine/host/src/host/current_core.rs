@@ -19,20 +19,17 @@ pub struct CurrentCore {
 
 impl CurrentCore {
     /// For the calling thread.
-    #[must_use]
     pub fn of_current_thread() -> CurrentCore {
         CurrentCore { word: imp::word().filter(|_| imp::core_by_call().is_some()), own_thread: PhantomData }
     }
 
     /// Whether reading costs no system call.
-    #[must_use]
     pub fn is_cheap(&self) -> bool {
         self.word.is_some()
     }
 
     /// The core that the thread runs on; `None` if the system does not tell.
     #[inline]
-    #[must_use]
     pub fn core(&self) -> Option<u32> {
         match self.word {
             // SAFETY: the area lives as long as the thread, which is the one that made this value;

@@ -25,7 +25,6 @@ const ARENA_BYTES: u64 = 64 << 20;
 const ARENAS_PER_CORE: usize = 8;
 
 /// Size of the address space that this process needs to start this many more threads, bytes.
-#[must_use]
 pub fn address_bytes_needed(threads: usize) -> u64 {
     let cores = super::topology::online(Path::new("/")).len().max(1);
     let arenas = threads.min(cores * ARENAS_PER_CORE) as u64 + 1;
@@ -62,25 +61,21 @@ mod imp {
     use rustix::process::{Resource, getrlimit};
 
     /// Limit of the main thread's stack.
-    #[must_use]
     pub fn stack_bytes() -> Option<u64> {
         getrlimit(Resource::Stack).current
     }
 
     /// Limit of a file that this process writes.
-    #[must_use]
     pub fn file_bytes() -> Option<u64> {
         getrlimit(Resource::Fsize).current
     }
 
     /// Limit of the address space.
-    #[must_use]
     pub fn address_bytes() -> Option<u64> {
         getrlimit(Resource::As).current
     }
 
     /// Size of the address space now; 0 if it is not visible.
-    #[must_use]
     pub fn address_bytes_used() -> u64 {
         let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
         let pages: u64 = text.split_whitespace().next().and_then(|pages| pages.parse().ok()).unwrap_or(0);
@@ -91,25 +86,21 @@ mod imp {
 #[cfg(not(unix))]
 mod imp {
     /// Limit of the main thread's stack.
-    #[must_use]
     pub fn stack_bytes() -> Option<u64> {
         None
     }
 
     /// Limit of a file that this process writes.
-    #[must_use]
     pub fn file_bytes() -> Option<u64> {
         None
     }
 
     /// Limit of the address space.
-    #[must_use]
     pub fn address_bytes() -> Option<u64> {
         None
     }
 
     /// Size of the address space now; 0 if it is not visible.
-    #[must_use]
     pub fn address_bytes_used() -> u64 {
         0
     }

@@ -32,7 +32,6 @@ pub enum Quota {
 
 impl Quota {
     /// The number of cores that the quota corresponds to.
-    #[must_use]
     pub fn cores(self) -> Option<f64> {
         match self {
             // A quota is far below 2^53 µs: no digit is lost.

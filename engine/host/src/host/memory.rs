@@ -24,7 +24,6 @@ pub struct MemoryLeft {
 
 /// The least that is left, of the machine whose files are under `root` and of this process's control
 /// groups; `None` if nothing is visible.
-#[must_use]
 pub fn memory_left(root: &Path) -> Option<MemoryLeft> {
     let machine = memory_bytes(root, "MemAvailable").map(|bytes| MemoryLeft { bytes, group: None });
     of_groups(root).into_iter().chain(machine).min_by_key(|left| left.bytes)

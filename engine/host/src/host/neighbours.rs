@@ -145,7 +145,6 @@ impl Stat {
 
 /// The threads that competed for a core between two scans, and for how long. A thread that was not
 /// on the same core at both scans is left out, because it may have waited elsewhere.
-#[must_use]
 pub fn competitors(before: &Scan, after: &Scan) -> Vec<Competitor> {
     let span_ns = after.at_ns.saturating_sub(before.at_ns);
     let competitor = |now: &Task| {
@@ -162,13 +161,11 @@ pub fn competitors(before: &Scan, after: &Scan) -> Vec<Competitor> {
 }
 
 /// The name of a process's user.
-#[must_use]
 pub fn user(root: &Path, pid: u32) -> Option<String> {
     user_of(root, &pid.to_string())
 }
 
 /// This process's user number; its threads are not competitors. `None` if the system has no users.
-#[must_use]
 pub fn own_uid() -> Option<u32> {
     imp::own_uid()
 }

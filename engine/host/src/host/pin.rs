@@ -71,7 +71,6 @@ pub fn end_sleeps_on_time() {
 }
 
 /// The system's number of the calling thread; 0 if the system has none.
-#[must_use]
 pub fn thread_id() -> u32 {
     imp::thread_id()
 }
@@ -85,7 +84,6 @@ pub fn allowed_cores() -> Result<Vec<u32>, HostError> {
 }
 
 /// The cores that thread `tid` may use, ascending; `None` if the system does not tell.
-#[must_use]
 pub fn cores_of_thread(tid: u32) -> Option<Vec<u32>> {
     imp::cores_of_thread(tid)
 }

@@ -41,7 +41,6 @@ pub struct Pin {
 
 /// The pinned threads under `root`, except those of process `own` and of the kernel, sorted by
 /// process and thread.
-#[must_use]
 pub fn pins(root: &Path, own: u32) -> Vec<Pin> {
     // A mask that every process has pins nobody: a container or a machine with one core.
     let common = allowed(root).unwrap_or_else(|| topology::online(root));

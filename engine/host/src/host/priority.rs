@@ -38,7 +38,6 @@ pub fn set(tid: Option<u32>, priority: Priority) -> Result<(), PriorityError> {
 }
 
 /// The priority of thread `tid` of this process; `None` if it is not visible, or of another kind.
-#[must_use]
 pub fn found(tid: Option<u32>) -> Option<Priority> {
     imp::found(tid)
 }

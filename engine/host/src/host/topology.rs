@@ -80,7 +80,6 @@ fn node(dir: &Path) -> Option<u32> {
 
 /// Parses a list of cores such as `0-3,8,10-11`; ascending, each once. `None` if it is malformed or
 /// has numbers of [`CORES_MAX`] or more. An empty text is an empty list.
-#[must_use]
 pub fn parse_cpu_list(text: &str) -> Option<Vec<u32>> {
     let mut cores = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {

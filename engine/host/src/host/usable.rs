@@ -33,13 +33,11 @@ pub enum CoreLoss {
 
 impl UsableCores {
     /// Reads them from the machine's files under `root`.
-    #[must_use]
     pub fn read(root: &Path) -> UsableCores {
         UsableCores { online: topology::online(root), cpuset: cpuset(root).unwrap_or_default() }
     }
 
     /// Why `core` cannot be used; `None` if it can.
-    #[must_use]
     pub fn loss(&self, core: u32) -> Option<CoreLoss> {
         let is_missing = |cores: &[u32]| !cores.is_empty() && !cores.contains(&core);
         if is_missing(&self.online) {
@@ -50,14 +48,12 @@ impl UsableCores {
 
     /// Whether `cores` are several and have every core that can be used: the mask that the kernel
     /// gives to a thread whose own cores cannot be used.
-    #[must_use]
     pub fn are_all_in(&self, cores: &[u32]) -> bool {
         let mut usable = self.online.iter().filter(|core| self.loss(**core).is_none());
         cores.len() > 1 && !self.online.is_empty() && usable.all(|core| cores.contains(core))
     }
 
     /// Whether a core can be used that could not be used at the time of `before`.
-    #[must_use]
     pub fn has_more_than(&self, before: &UsableCores) -> bool {
         let mut cores = self.online.iter().chain(&self.cpuset);
         cores.any(|&core| self.loss(core).is_none() && before.loss(core).is_some())

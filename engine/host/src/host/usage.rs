@@ -45,7 +45,6 @@ struct CoreTime {
 
 impl Times {
     /// Reads `proc/stat` under `root`; empty if it is not visible.
-    #[must_use]
     pub fn read(root: &Path) -> Times {
         let text = read_text(&root.join("proc/stat")).unwrap_or_default();
         Times(text.lines().filter_map(line).collect())
@@ -75,7 +74,6 @@ fn busy(from: &Times, to: &Times, core: u32) -> Option<f64> {
 }
 
 /// Rows for all online cores of the machine under `root`.
-#[must_use]
 pub fn rows(
     root: &Path,
     host: &HostFacts,

@@ -64,7 +64,6 @@ const SYSTEM_CORES_FROM: usize = 6;
 
 impl Plan {
     /// Makes a plan for the machine's cores, by the rule in this file's header.
-    #[must_use]
     pub fn auto(profile: &Profile, host: &HostFacts) -> Self {
         let mut notes = Vec::new();
         let hot_cores = hot_cores(profile, host, &mut notes);

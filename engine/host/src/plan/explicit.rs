@@ -29,7 +29,6 @@ pub enum PlanError {
 
 impl PlanError {
     /// What was found, what was expected, and a remedy.
-    #[must_use]
     pub fn parts(&self) -> (String, String, String) {
         let (found, expected, remedy) = match self {
             Self::TooManyCores { found, allowed } => (

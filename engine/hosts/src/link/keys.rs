@@ -84,7 +84,6 @@ impl Keys {
 
 impl Topic {
     /// The topic's word in key expressions.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Topic::Describe => "describe",

@@ -21,7 +21,6 @@ const SIDE: u32 = 16;
 ///
 /// # Panics
 /// If `tasks` is 0 or above [`TASKS_MAX`].
-#[must_use]
 pub fn bundled(name: &str, tasks: u32) -> Option<GraphSpec> {
     assert!((1..=TASKS_MAX).contains(&tasks), "{tasks} tasks, expected 1..={TASKS_MAX}");
     let root = |power: u32| (f64::from(tasks).powf(1.0 / f64::from(power)).round() as u32).max(1);
@@ -34,7 +33,6 @@ pub fn bundled(name: &str, tasks: u32) -> Option<GraphSpec> {
 }
 
 /// Predecessors of each task of the first five graphs; at most two each.
-#[must_use]
 pub fn predecessors(name: &str, tasks: u32) -> Option<Vec<Vec<u32>>> {
     let side = f64::from(tasks).sqrt().round() as u32;
     Some(match name {

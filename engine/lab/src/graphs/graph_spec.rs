@@ -26,7 +26,6 @@ pub enum Kernel {
 
 impl Kernel {
     /// The number that tasks carry.
-    #[must_use]
     pub fn number(self) -> u16 {
         match self {
             Kernel::Empty => 0,
@@ -37,7 +36,6 @@ impl Kernel {
     }
 
     /// The name of a kernel's number.
-    #[must_use]
     pub fn name(number: u16) -> &'static str {
         ["empty", "spin", "copy", "multiply_add"][number as usize % 4]
     }
@@ -76,7 +74,6 @@ impl Row {
     }
 
     /// Its pool.
-    #[must_use]
     pub fn pool(&self) -> Pool {
         if self.on_device { Pool::Device } else { Pool::Cpu }
     }

@@ -429,7 +429,6 @@ fn critical_path(predecessors: &[Vec<u32>]) -> u32 {
 }
 
 /// A worker for each pool that the graph needs, `processors` of them for the processor's pool.
-#[must_use]
 pub fn workers_for(spec: &GraphSpec, processors: u32) -> Vec<Pool> {
     let mut workers = vec![Pool::Cpu; processors as usize];
     if spec.tasks.iter().any(|row| row.on_device) {

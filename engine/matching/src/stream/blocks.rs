@@ -80,7 +80,6 @@ impl BlockModel {
     }
 
     /// Number of blocks.
-    #[must_use]
     pub const fn blocks(&self) -> u32 {
         self.blocks.len() as u32
     }
@@ -90,13 +89,11 @@ impl BlockModel {
     /// # Panics
     ///
     /// If there is no such block.
-    #[must_use]
     pub fn rounds_of(&self, index: u32) -> Range<u32> {
         self.blocks[index as usize].rounds.clone()
     }
 
     /// Bytes on the heap.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         let starts: usize = self.blocks.iter().map(|block| block.starts.capacity()).sum();
         self.whole.bytes() + 4 * (self.starts.capacity() + starts) + self.blocks.capacity() * size_of::<Block>()
@@ -170,7 +167,6 @@ impl BlockMatcher {
     /// # Panics
     ///
     /// If there is no such block.
-    #[must_use]
     pub fn new(model: Arc<BlockModel>, index: u32) -> Self {
         let BlockModel { whole, blocks, .. } = &*model;
         let Block { rounds, reach, .. } = &blocks[index as usize];
@@ -217,7 +213,6 @@ impl BlockMatcher {
     }
 
     /// Bytes on the heap, without the shared model.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.search.bytes() + 8 * self.fired.capacity()
     }
@@ -246,7 +241,6 @@ pub struct BlockFusion {
 
 impl BlockFusion {
     /// Memory for shots of `model`.
-    #[must_use]
     pub fn new(model: Arc<BlockModel>) -> Self {
         let stride = model.whole.stride();
         let mut search = Search::by_rounds((model.whole.rounds * stride) as usize);
@@ -294,7 +288,6 @@ impl BlockFusion {
     }
 
     /// Bytes on the heap, without the shared model.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.search.bytes()
     }

@@ -82,7 +82,6 @@ pub struct Disagreements {
 
 impl Disagreements {
     /// Of shots with so many detectors; nothing is written yet.
-    #[must_use]
     pub fn new(directory: &Path, detectors: u32) -> Disagreements {
         Disagreements { directory: directory.to_owned(), detectors, files: None, kept: 0 }
     }

@@ -59,7 +59,6 @@ pub struct EventSink {
 
 impl EventSink {
     /// Makes the file. If it cannot be made, [`EventSink::finish`] returns the error.
-    #[must_use]
     pub fn create(path: &Path) -> EventSink {
         let mut sink =
             EventSink { path: path.to_owned(), out: None, bytes: 0, bytes_max: EVENTS_BYTES_MAX, trouble: None };

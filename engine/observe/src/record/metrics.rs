@@ -14,7 +14,6 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 const QUANTILES: [(&str, f64); 4] = [("0.5", 0.5), ("0.9", 0.9), ("0.99", 0.99), ("0.999", 0.999)];
 
 /// One exposition, ended by its `# EOF`.
-#[must_use]
 pub fn text(snapshot: &Snapshot) -> String {
     let mut page = Page(String::new());
     let engine = &snapshot.engine;

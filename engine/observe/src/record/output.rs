@@ -31,7 +31,6 @@ pub struct OutputError {
 
 impl OutputError {
     /// The system's error.
-    #[must_use]
     pub fn into_source(self) -> io::Error {
         self.source
     }
@@ -69,7 +68,6 @@ impl Write for Sink {
 
 impl Output {
     /// Standard output.
-    #[must_use]
     pub fn stdout() -> Output {
         Output { writer: BufWriter::with_capacity(BUFFER_BYTES, Sink::Stdout(io::stdout())), rename: None }
     }
@@ -121,7 +119,6 @@ impl Output {
     }
 
     /// Whether the file appears under its name only at the end; otherwise it is written directly.
-    #[must_use]
     pub fn appears_whole(path: &Path) -> bool {
         fs::metadata(path).map_or(true, |found| found.is_file())
     }

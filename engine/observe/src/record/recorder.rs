@@ -61,7 +61,6 @@ pub struct Recorder {
 
 impl Recorder {
     /// Records `board` into the run's directory; without one only into memory.
-    #[must_use]
     pub fn new(board: Arc<Board>, clock: Clock, run: Option<&Path>) -> Recorder {
         let store = Store::open(&board, &clock, run);
         Recorder::with(board, clock, store)
@@ -91,7 +90,6 @@ impl Recorder {
     }
 
     /// The last minutes, for another thread to read.
-    #[must_use]
     pub fn recent_recording(&self) -> RecentRecording {
         self.store.recent_recording()
     }
@@ -185,7 +183,6 @@ impl Recorder {
     }
 
     /// What a reader of this recording reconstructs from its newest snapshot.
-    #[must_use]
     pub fn shadow(&self) -> &board::image::Image {
         self.encoder.shadow()
     }

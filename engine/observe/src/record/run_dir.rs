@@ -95,13 +95,11 @@ impl RunDir {
     }
 
     /// Its path.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The run's event file, `events.jsonl`. It reports its own errors.
-    #[must_use]
     pub fn events(&self) -> EventSink {
         EventSink::create(&self.path.join("events.jsonl"))
     }
@@ -135,7 +133,6 @@ impl RunDir {
     }
 
     /// The files that could not be written, in one sentence.
-    #[must_use]
     pub fn trouble(&self) -> Option<String> {
         let lost = self.lost.as_ref().filter(|lost| !lost.files.is_empty()).map(|lost| {
             format!(

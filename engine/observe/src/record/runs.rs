@@ -58,13 +58,11 @@ pub struct Ended {
 
 impl Manifest {
     /// The manifest of the run in `dir`; `None` if there is none that can be read.
-    #[must_use]
     pub fn read(dir: &Path) -> Option<Manifest> {
         serde_json::from_slice(&files::read_in(dir, MANIFEST, MANIFEST_BYTES_MAX).ok()?).ok()
     }
 
     /// Hash of this program's board layout, as manifests give it.
-    #[must_use]
     pub fn layout() -> String {
         format!("{:#x}", crate::board::layout::hash())
     }
@@ -136,7 +134,6 @@ fn other_runs(logs: &Path, this: &Path) -> Vec<Run> {
 }
 
 /// Whether `name` is that of a run as it was made, which begins with its time: `20260131T235959Z-`…
-#[must_use]
 pub fn is_run_name(name: &str) -> bool {
     let shape = b"dddddddd?dddddd?";
     let bytes = name.as_bytes();
@@ -154,7 +151,6 @@ fn bytes_of(dir: &Path) -> u64 {
 
 /// Whether the run in `dir` still runs: its recording is locked, or, where no lock tells, its
 /// manifest has no end and its process exists.
-#[must_use]
 pub fn is_running(dir: &Path) -> bool {
     if let Ok(file) = files::open_in(dir, tape::FILE) {
         match file.try_lock_shared() {

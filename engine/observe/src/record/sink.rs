@@ -137,7 +137,6 @@ impl AnswerSink {
     }
 
     /// Most shots between two answers, if they are put into input order.
-    #[must_use]
     pub fn window_shots(&self) -> Option<usize> {
         self.predictions.as_ref().map(|predictions| predictions.order.window())
     }

@@ -52,7 +52,6 @@ use crate::clock::Clock;
 use crate::units::Ticks;
 
 /// A recording of one snapshot: `board` now, for [`pictured`] in another process.
-#[must_use]
 pub fn picture(board: &Board, clock: &Clock) -> Vec<u8> {
     let at = clock.ticks();
     let start = Ticks(get(&board.header().start_ticks));

@@ -42,14 +42,12 @@ pub struct OtherThread {
 
 impl OtherThread {
     /// One that was seen on the core.
-    #[must_use]
     pub fn seen(pid: u32, command: String, ran_ns: u64, is_own: bool) -> OtherThread {
         let (whose, control_group) = (String::new(), String::new());
         OtherThread { pid, command, ran_ns, is_own, is_recorded: false, processes: 1, whose, control_group }
     }
 
     /// Who it is, as sentences say it.
-    #[must_use]
     pub fn who(&self) -> String {
         let OtherThread { pid, command, whose, .. } = self;
         match self.processes {
@@ -174,7 +172,6 @@ impl CoreFiles {
 
 impl Accounts {
     /// Opens what is visible for the threads `tids` of `owner`.
-    #[must_use]
     pub fn open(owner: Owner, tids: &[u32]) -> Accounts {
         let process = match owner {
             Owner::Own => "self".to_owned(),
@@ -258,7 +255,6 @@ impl Accounts {
 
     /// Facts that are read only at an alarm: tracer, allowed cores, system call, kernel function in
     /// which it sleeps.
-    #[must_use]
     pub fn detail(&self, index: usize) -> ThreadDetail {
         let Some(files) = self.threads.get(index) else { return ThreadDetail::default() };
         let text = |name: &str| crate::files::read_lossy(self.task.join(format!("{}/{name}", files.tid))).ok();
@@ -272,7 +268,6 @@ impl Accounts {
     }
 
     /// What is not visible here, and how to make it visible.
-    #[must_use]
     pub fn hidden(&self) -> Vec<Hidden> {
         let mut hidden = Vec::new();
         let mut note = |is_seen: bool, what: &'static str, how: &'static str| {

@@ -64,13 +64,11 @@ pub struct AlarmTable {
 
 impl AlarmTable {
     /// Row of the alarm of `rule` at `site`.
-    #[must_use]
     pub fn find(&self, rule: RuleId, site: Site) -> Option<usize> {
         self.records.iter().position(|record| (record.rule, record.site) == (rule, site))
     }
 
     /// The alarm in row `place`.
-    #[must_use]
     pub fn record(&self, place: usize) -> &AlarmRecord {
         &self.records[place]
     }
@@ -81,7 +79,6 @@ impl AlarmTable {
     }
 
     /// Alarms for which there was no row.
-    #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out
     }

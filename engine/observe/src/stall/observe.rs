@@ -141,7 +141,6 @@ impl Observations {
     }
 
     /// The observations as text, one a line, for people who want to judge themselves.
-    #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let ms = |ns: u64| format!("{:.1} ms", ns as f64 / 1e6);
         let seen = |value: Option<u64>, what: &str| match value {

@@ -28,7 +28,6 @@ pub struct ExternalThread {
 }
 
 /// The threads of process `pid` by `/proc` alone; hot threads have the names of the plan.
-#[must_use]
 pub fn threads_of(pid: u32) -> Vec<ExternalThread> {
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let silent_thread = |path: PathBuf| {
@@ -42,7 +41,6 @@ pub fn threads_of(pid: u32) -> Vec<ExternalThread> {
 }
 
 /// Judges `silent_threads` of process `pid` by two readings `span` apart, both during their stalls.
-#[must_use]
 pub fn judge(pid: u32, silent_threads: &[ExternalThread], span: Duration) -> Vec<Verdict> {
     let tids: Vec<u32> = silent_threads.iter().map(|silent_thread| silent_thread.tid).collect();
     let mut accounts = Accounts::open(Owner::Process(pid), &tids);

@@ -17,7 +17,6 @@ pub struct Stat {
 
 /// Parses `stat`. proc(5) numbers fields from 1; field 3 is the first after the name, which may
 /// contain anything.
-#[must_use]
 pub fn stat(text: &str) -> Option<Stat> {
     let words: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     let number = |field: usize| words.get(field - 3)?.parse::<u64>().ok();
@@ -31,14 +30,12 @@ pub fn stat(text: &str) -> Option<Stat> {
 
 /// Parses `schedstat`: time run, time ready without running, times given a core. The second grows
 /// only when it runs again.
-#[must_use]
 pub fn schedstat(text: &str) -> Option<(u64, u64, u64)> {
     let mut words = text.split_whitespace().map(|word| word.parse().ok());
     Some((words.next()??, words.next()??, words.next()??))
 }
 
 /// Parses `status`: tracing process, allowed cores, voluntary and involuntary context switches.
-#[must_use]
 pub fn status(text: &str) -> (Option<u32>, Option<Vec<u32>>, Option<u64>, Option<u64>) {
     let field = |name: &str| text.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim()));
     let tracer = field("TracerPid").and_then(|pid| pid.parse().ok()).filter(|pid| *pid != 0);
@@ -58,7 +55,6 @@ fn cores(list: &str) -> Vec<u32> {
 
 /// Parses `/proc/PID/task/TID/syscall`: the call's number, stack pointer, instruction pointer;
 /// `None` while it runs.
-#[must_use]
 pub fn syscall(text: &str) -> Option<(i64, u64, u64)> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let hex = |word: &str| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok();
@@ -87,14 +83,12 @@ pub struct MachineTimes {
 }
 
 /// The line of `core`. Steal can go backwards, so subtract saturating.
-#[must_use]
 pub fn core_times(text: &str, core: u32) -> Option<CoreTimes> {
     let numbers = times(text, &format!("cpu{core}"))?;
     Some(CoreTimes { total: numbers.iter().sum(), interrupts: numbers[5] + numbers[6], steal: numbers[7] })
 }
 
 /// The line of all cores, and how many there are.
-#[must_use]
 pub fn machine_times(text: &str) -> Option<MachineTimes> {
     let is_core = |line: &&str| line.starts_with("cpu") && !line.starts_with("cpu ");
     let cores = text.lines().filter(is_core).count().max(1) as u64;
@@ -122,14 +116,12 @@ pub struct Interrupts {
 
 impl Interrupts {
     /// All of them.
-    #[must_use]
     pub fn sum(&self) -> u64 {
         self.shootdowns.unwrap_or(0) + self.timer.unwrap_or(0) + self.others
     }
 }
 
 /// The interrupts of `core`.
-#[must_use]
 pub fn interrupts(text: &str, core: u32) -> Option<Interrupts> {
     let mut lines = text.lines();
     let column = lines.next()?.split_whitespace().position(|name| name == format!("CPU{core}"))?;
@@ -148,7 +140,6 @@ pub fn interrupts(text: &str, core: u32) -> Option<Interrupts> {
 }
 
 /// Parses a control group's `cpu.stat`, of either version: times throttled, nanoseconds throttled.
-#[must_use]
 pub fn throttled(text: &str) -> Option<(u64, u64)> {
     let field = |name: &str| {
         let of = |line: &str| line.split_once(' ').filter(|(key, _)| *key == name)?.1.trim().parse::<u64>().ok();
@@ -160,7 +151,6 @@ pub fn throttled(text: &str) -> Option<(u64, u64)> {
 /// Parses `/proc/pressure/*`: share of the last ten seconds in which some task waited, in
 /// hundredths of a percent. The total in these files changes only every two seconds, too slowly for
 /// stalls of milliseconds.
-#[must_use]
 pub fn pressure(text: &str) -> Option<u32> {
     let line = text.lines().find_map(|line| line.strip_prefix("some "))?;
     let share = line.split_whitespace().find_map(|word| word.strip_prefix("avg10="))?;
@@ -170,19 +160,16 @@ pub fn pressure(text: &str) -> Option<u32> {
 }
 
 /// Parses a frequency file of `cpufreq`, kHz.
-#[must_use]
 pub fn frequency(text: &str) -> Option<u64> {
     text.trim().parse().ok().filter(|khz| *khz > 0)
 }
 
 /// Whether a state letter means that a signal or a tracer has stopped the thread.
-#[must_use]
 pub const fn is_stopped(state: char) -> bool {
     matches!(state, 'T' | 't')
 }
 
 /// Name of a system call that may block; its number for others.
-#[must_use]
 pub fn call_name(number: i64) -> String {
     #[cfg(target_arch = "x86_64")]
     const NAMES: [(i64, &str); 22] = [

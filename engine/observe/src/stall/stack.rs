@@ -60,7 +60,6 @@ pub struct Symbolizer {
 impl Symbolizer {
     /// Starts the thread; `None` if the system refuses one. The thread reads the program's tables
     /// at once, so that they are ready when needed.
-    #[must_use]
     #[expect(clippy::disallowed_methods, reason = "cold: reads files")]
     pub fn start() -> Option<Symbolizer> {
         let (samples, taken) = channel::<(u64, Sample)>();

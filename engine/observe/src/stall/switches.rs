@@ -89,7 +89,6 @@ pub struct Switches {
 
 impl Switches {
     /// Opens what the kernel permits, for threads given as (thread, its core if pinned).
-    #[must_use]
     pub fn open(threads: &[(u32, Option<u32>)], clock: &Clock) -> Switches {
         let online = crate::host::online_cores(Path::new("/"));
         let threads = threads.iter().map(|(tid, core)| RecordedThread::open(*tid, *core, clock)).collect();
@@ -124,14 +123,12 @@ impl Switches {
 
     /// The records of thread number `index` between two moments of the monotonic clock; `None` if
     /// there are none that far back.
-    #[must_use]
     pub fn between(&self, index: usize, from_ns: u64, to_ns: u64) -> Option<Switched> {
         let watched = self.threads.get(index)?.as_ref()?;
         (watched.complete_from_ns <= from_ns).then(|| judged(watched.tid, watched.scope, &watched.kept, from_ns, to_ns))
     }
 
     /// What is not visible of these threads, and how to make it visible.
-    #[must_use]
     pub fn hidden(&self) -> Option<Hidden> {
         let all = |is: fn(&RecordedThread) -> bool| self.threads.iter().all(|watched| watched.as_ref().is_some_and(is));
         if all(|watched| watched.scope == Scope::Core) {
@@ -152,7 +149,6 @@ impl Switches {
     /// The first `most` of those who ran there, as in [`Switched::by`], who ran most first: processes
     /// of one name and parent together. A thread that neither runs nor has a recorded name gets it
     /// from `known`.
-    #[must_use]
     pub fn named(&self, by: &[(u32, u32, u64)], known: &[OtherThread], most: usize) -> Vec<OtherThread> {
         let own = std::process::id();
         let mut found: Vec<(u32, OtherThread)> = Vec::new();
@@ -235,7 +231,6 @@ fn control_group(pid: u32) -> Option<String> {
 }
 
 /// That nobody knows who had a core. Advises a permission only where it would have shown that.
-#[must_use]
 pub fn unknown(hidden: &[Hidden]) -> &'static str {
     if hidden.iter().any(|hidden| [OF_CORE, OF_EACH].contains(&hidden.what)) {
         "by whom is not visible (CAP_PERFMON would show each switch)"

@@ -43,13 +43,11 @@ macro_rules! causes {
             pub const ALL: &[Cause] = &[ $( Cause::$cause, )* ];
 
             /// Its name in JSON and on the board.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $( Cause::$cause => $name, )* }
             }
 
             /// Inverse of [`Cause::name`].
-            #[must_use]
             pub fn from_name(name: &str) -> Option<Cause> {
                 Cause::ALL.iter().copied().find(|cause| cause.name() == name)
             }
@@ -125,7 +123,6 @@ causes! {
 impl Cause {
     /// Whether the engine itself is the cause. Such a stall raises an alarm at once, others only if
     /// they last.
-    #[must_use]
     pub const fn is_ours(self) -> bool {
         matches!(
             self,
@@ -150,7 +147,6 @@ pub struct Verdict {
 }
 
 /// The verdict on one stall.
-#[must_use]
 pub fn verdict(seen: &Observations) -> Verdict {
     let rules: [fn(&Observations) -> Option<Explanation>; 7] =
         [excluding, moved, held_back, blocked, waiting, running, below];
@@ -191,7 +187,6 @@ fn is_taken(seen: &Observations, switched: &Switched) -> bool {
 type Explanation = (Cause, Confidence, String);
 
 /// The lines that fit into [`EVIDENCE_MAX`], each complete.
-#[must_use]
 pub fn joined(lines: &[String]) -> String {
     let mut text = String::new();
     for line in lines {

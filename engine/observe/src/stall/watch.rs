@@ -176,7 +176,6 @@ pub struct Watchdog {
 
 impl Watchdog {
     /// A watchdog of an engine whose threads need not run yet.
-    #[must_use]
     pub fn new(config: WatchdogConfig) -> Watchdog {
         let now = config.clock.ticks();
         let silos = config.board.shape().silos as usize;

@@ -45,7 +45,6 @@ impl OwnershipDirectory {
     }
 
     /// Whether this silo has taken over all pages of `dead`.
-    #[must_use]
     pub fn is_settled(&self, dead: Silo) -> bool {
         self.takeovers.iter().all(|takeover| takeover.dead != dead)
     }

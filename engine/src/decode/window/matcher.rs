@@ -27,7 +27,6 @@ pub struct WindowWorker {
 
 impl WindowWorker {
     /// Builds a worker for the calling thread.
-    #[must_use]
     pub fn new(model: Arc<WindowModel>) -> Self {
         let matchers = model.forms.iter().map(|form| GraphMatcher::new(Arc::clone(&form.matching))).collect();
         let edges_max = model.forms.iter().map(|form| form.cut.graph.edges.len()).max().unwrap_or(0);
@@ -234,14 +233,12 @@ pub struct WindowMatcher {
 
 impl WindowMatcher {
     /// Builds a matcher for the calling thread.
-    #[must_use]
     pub fn new(model: Arc<WindowModel>) -> Self {
         Self { carry: vec![0; model.carry_words()], worker: WindowWorker::new(model), predecodes: false }
     }
 
     /// As [`Self::new`], but predecodes each window if the model enables it, as for a shot that
     /// arrives by rounds.
-    #[must_use]
     pub fn by_rounds(model: Arc<WindowModel>) -> Self {
         Self { predecodes: true, ..Self::new(model) }
     }

@@ -25,7 +25,6 @@ pub struct Window {
 
 impl Window {
     /// Whether it commits every round that it reads.
-    #[must_use]
     pub fn is_last(&self) -> bool {
         self.commits == self.rounds
     }
@@ -47,14 +46,12 @@ impl WindowPlan {
     }
 
     /// Number of windows; the last is the first that reaches the end.
-    #[must_use]
     pub const fn count(&self) -> u32 {
         let full = self.size.commit_rounds.saturating_add(self.size.buffer_rounds);
         self.rounds.saturating_sub(full).div_ceil(self.size.commit_rounds) + 1
     }
 
     /// Window `index`, below [`Self::count`].
-    #[must_use]
     pub fn window(&self, index: u32) -> Window {
         let WindowRounds { commit_rounds, buffer_rounds } = self.size;
         let start = index * commit_rounds;

@@ -151,7 +151,6 @@ pub struct GpuCheck {
 
 impl GpuCheck {
     /// Whether every step passed.
-    #[must_use]
     pub fn is_sound(&self) -> bool {
         self.steps.iter().all(|step| step.ok)
     }

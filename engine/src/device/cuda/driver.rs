@@ -138,7 +138,6 @@ pub(super) fn done(call: &'static str, code: c_int) -> Result<(), Failure> {
 type ErrorName = unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int;
 
 /// The driver's name for a code.
-#[must_use]
 pub(super) fn name(code: i32) -> String {
     let mut text: *const c_char = std::ptr::null();
     let error_name: Option<ErrorName> = match driver() {

@@ -73,7 +73,6 @@ pub fn probe() -> Result<DriverFacts, Absent> {
 }
 
 /// Whether the run-time compiler's library is present.
-#[must_use]
 pub fn compiler_is_present() -> bool {
     // SAFETY: opens and closes the library.
     unsafe { cudarc::nvrtc::sys::is_culib_present() }
@@ -145,7 +144,6 @@ fn facts(driver: &Driver, index: u32) -> Result<DeviceFacts, Failure> {
 }
 
 /// The device of silo `silo`: `asked` if set; otherwise silos take the devices in turn.
-#[must_use]
 pub fn device_of(silo: u32, asked: Option<u32>, devices: u32) -> u32 {
     asked.unwrap_or(silo % devices.max(1))
 }

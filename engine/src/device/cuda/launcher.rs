@@ -57,7 +57,6 @@ pub struct CudaLauncher {
 impl CudaLauncher {
     /// Launches `rig`, which was captured on this thread and is returned through `lent`. `None`: a
     /// rig arrives later.
-    #[must_use]
     pub fn new(
         rig: Option<Rig>,
         (bank, batch_shots): (Arc<WorkerBank>, u32),

@@ -73,19 +73,16 @@ pub struct Reports(DataWords);
 
 impl Reports {
     /// Creates the reports of `workers` workers.
-    #[must_use]
     pub fn new(workers: usize) -> Reports {
         Reports(DataWords::in_pages(workers, REPORT_WORDS))
     }
 
     /// Duration of the last graph from taking the mail to the outputs, by the device's clock, ns.
-    #[must_use]
     pub fn graph_ns(&self, worker: usize) -> u64 {
         self.0.record(worker)[0].load()
     }
 
     /// Detection events that worker `worker` has removed since its context was created.
-    #[must_use]
     pub fn removed(&self, worker: usize) -> u64 {
         self.0.record(worker)[1].load()
     }
@@ -114,7 +111,6 @@ impl Reports {
 
 impl Works {
     /// Number of graphs.
-    #[must_use]
     pub fn groups(&self) -> usize {
         self.bank.len().div_ceil(self.batch_shots as usize)
     }
@@ -342,7 +338,6 @@ impl Rig {
     }
 
     /// The device.
-    #[must_use]
     pub fn context(&self) -> &Context {
         &self.context
     }
@@ -353,7 +348,6 @@ impl Rig {
     }
 
     /// Bytes of the engine's memory mapped by the device, and bytes of device memory.
-    #[must_use]
     pub fn bytes(&self) -> (u64, u64) {
         (self.mapped.bytes(), self.device_bytes)
     }

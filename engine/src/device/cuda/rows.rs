@@ -6,7 +6,6 @@ use super::{Absent, DriverFacts, compiler_is_present, probe};
 use crate::host::check::{Row, Verdict};
 
 /// The three rows, for the current machine.
-#[must_use]
 pub fn rows() -> Vec<Row> {
     judged(probe(), compiler_is_present())
 }

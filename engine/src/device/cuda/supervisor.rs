@@ -146,7 +146,6 @@ impl Introduce {
 
 /// Starts the supervisor of silo `silo` on the device described by `facts`; its thread runs on
 /// `cores`.
-#[must_use]
 #[expect(clippy::disallowed_methods, reason = "a cold thread that calls the driver, which may block it")]
 pub fn supervise(
     silo: usize,

@@ -48,7 +48,6 @@ pub struct Transits {
 }
 
 /// Creates both ends, for graphs that report to `reports`.
-#[must_use]
 pub fn transits(reports: Arc<Reports>, rate: TickRate) -> (Tap, Transits) {
     let (samples, taken) = spsc::channel(SAMPLES);
     let tap = Tap { reports, samples, left: 0 };

@@ -36,13 +36,11 @@ struct Open {
 
 impl RegionClient {
     /// A client of region `name`, which may not exist yet.
-    #[must_use]
     pub fn new(directory: &Path, name: &str, session: u64) -> RegionClient {
         RegionClient { directory: directory.to_owned(), name: name.to_owned(), session: session.max(1), open: None }
     }
 
     /// The region, once it is open, for tests that violate its rules.
-    #[must_use]
     pub fn region(&self) -> Option<(&Region, &Shape)> {
         self.open.as_ref().map(|open| (&open.region, &open.shape))
     }

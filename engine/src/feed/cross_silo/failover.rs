@@ -86,7 +86,6 @@ pub struct SiloEventEndpoint {
 
 impl SiloEventEndpoint {
     /// Both ends.
-    #[must_use]
     pub fn pair() -> ((MailboxSender<SiloEvent>, MailboxReceiver<SiloReply>), SiloEventEndpoint) {
         let ((send_event, events), (replies, take_reply)) = (mailbox(EVENTS_MAX), mailbox(EVENTS_MAX));
         ((send_event, take_reply), SiloEventEndpoint { events, replies })

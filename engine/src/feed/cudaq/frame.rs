@@ -124,7 +124,6 @@ pub enum Call<'a> {
 
 impl Call<'_> {
     /// The function.
-    #[must_use]
     pub const fn function(&self) -> Function {
         match self {
             Call::Enqueue { .. } => Function::Enqueue,
@@ -157,7 +156,6 @@ fn i64_at(bytes: &[u8], at: usize) -> Option<i64> {
 }
 
 /// Decodes a datagram; `None`: it is no call of a known function, and gets no reply.
-#[must_use]
 pub fn request(datagram: &[u8], slot_bytes: u32) -> Option<Request<'_>> {
     let is_ours = u32_at(datagram, 0)? == REQUEST && datagram.len() <= slot_bytes as usize;
     if !is_ours || datagram.len() < HEADER_BYTES {
@@ -234,7 +232,6 @@ pub struct Reply<'a> {
 }
 
 /// Decodes a server's datagram; `None` if it is not one.
-#[must_use]
 pub fn reply(datagram: &[u8]) -> Option<Reply<'_>> {
     if datagram.len() < HEADER_BYTES || u32_at(datagram, 0)? != REPLY {
         return None;

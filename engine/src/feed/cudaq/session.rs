@@ -91,7 +91,6 @@ pub struct Session {
 
 impl Session {
     /// A session of volumes of `bits` measurements and of `observables` corrections.
-    #[must_use]
     pub fn new(bits: u32, observables: u32) -> Session {
         Session {
             bits,
@@ -109,19 +108,16 @@ impl Session {
     }
 
     /// Its state.
-    #[must_use]
     pub fn state(&self) -> State {
         self.state
     }
 
     /// The measurements of a complete volume, until its answer comes, eight to a byte.
-    #[must_use]
     pub fn volume(&self) -> &[u8] {
         &self.buffer
     }
 
     /// Whether a client will ask for an answer: it has not come, or no call came since.
-    #[must_use]
     pub fn is_awaited(&self) -> bool {
         self.state == State::Decoding || self.is_unread
     }

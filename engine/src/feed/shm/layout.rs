@@ -100,7 +100,6 @@ pub struct Shape {
 
 impl Shape {
     /// Whether a region may have this shape; checked before it is used in computations.
-    #[must_use]
     pub fn is_sound(&self) -> bool {
         self.slots.is_power_of_two()
             && self.slots <= 65_536
@@ -111,13 +110,11 @@ impl Shape {
     }
 
     /// Version of the layout that it needs.
-    #[must_use]
     pub const fn version(&self) -> u64 {
         if self.soft_bytes == 0 { VERSION } else { VERSION_SOFT }
     }
 
     /// Bytes of a shot's bits.
-    #[must_use]
     pub const fn payload_bytes(&self) -> usize {
         match self.encoding {
             Encoding::Bits => self.bits.div_ceil(8) as usize,
@@ -126,67 +123,56 @@ impl Shape {
     }
 
     /// Words that hold them.
-    #[must_use]
     pub const fn payload_words(&self) -> usize {
         self.payload_bytes().div_ceil(8)
     }
 
     /// Words of a shot's record: its head, bits and soft bytes.
-    #[must_use]
     pub const fn shot_words(&self) -> usize {
         SHOT_HEAD_WORDS + self.payload_words() + self.soft_bytes.div_ceil(8) as usize
     }
 
     /// Words of an answer's record.
-    #[must_use]
     pub const fn answer_words(&self) -> usize {
         ANSWER_HEAD_WORDS + self.observables.div_ceil(64) as usize
     }
 
     /// Bytes from one shot's record to the next.
-    #[must_use]
     pub const fn shot_stride(&self) -> usize {
         (self.shot_words() * 8).next_multiple_of(LINE_BYTES)
     }
 
     /// Bytes from one answer's record to the next.
-    #[must_use]
     pub const fn answer_stride(&self) -> usize {
         (self.answer_words() * 8).next_multiple_of(LINE_BYTES)
     }
 
     /// Where the shots are.
-    #[must_use]
     pub const fn shots_at(&self) -> usize {
         HEADER_BYTES
     }
 
     /// Where the answers are.
-    #[must_use]
     pub const fn answers_at(&self) -> usize {
         self.shots_at() + self.slots as usize * self.shot_stride()
     }
 
     /// Total bytes of the region.
-    #[must_use]
     pub const fn bytes(&self) -> usize {
         (self.answers_at() + self.slots as usize * self.answer_stride()).next_multiple_of(4096)
     }
 
     /// Where the shot of slot `slot` is.
-    #[must_use]
     pub const fn shot_at(&self, slot: u32) -> usize {
         self.shots_at() + slot as usize * self.shot_stride()
     }
 
     /// Where the answer of slot `slot` is.
-    #[must_use]
     pub const fn answer_at(&self, slot: u32) -> usize {
         self.answers_at() + slot as usize * self.answer_stride()
     }
 
     /// The words of the header that say so: (offset, value).
-    #[must_use]
     pub fn words(&self) -> [(usize, u64); 12] {
         let encoding = u64::from(self.encoding == Encoding::Int32);
         [

@@ -42,7 +42,6 @@ fn refused(found: impl Into<String>, expected: &'static str, remedy: &'static st
 }
 
 /// The file of region `name`.
-#[must_use]
 pub fn path_of(directory: &Path, name: &str) -> PathBuf {
     directory.join(format!("input-{name}"))
 }
@@ -125,7 +124,6 @@ impl Region {
     }
 
     /// Whether the file is gone: its engine has ended, or was killed and another one took its place.
-    #[must_use]
     pub fn is_removed(&self) -> bool {
         fs::fstat(&self.file).is_ok_and(|file| file.st_nlink == 0)
     }
@@ -164,7 +162,6 @@ impl Region {
     ///
     /// # Panics
     /// If it lies outside the region.
-    #[must_use]
     pub fn word(&self, at: usize) -> &AtomicU64 {
         &self.words(at, 1)[0]
     }
@@ -173,7 +170,6 @@ impl Region {
     ///
     /// # Panics
     /// If they lie outside the region.
-    #[must_use]
     pub fn data(&self, at: usize, count: usize) -> &[DataWord] {
         let words = self.words(at, count);
         // SAFETY: a `DataWord` is an `AtomicU64` and nothing else (`repr(transparent)`).
@@ -181,7 +177,6 @@ impl Region {
     }
 
     /// The ring's records.
-    #[must_use]
     pub fn outside<'a>(&'a self, shape: &'a Shape) -> Ring<'a> {
         Ring { region: self, shape }
     }

@@ -27,7 +27,6 @@ pub struct Arena {
 
 impl Arena {
     /// An empty arena. Where the system gives no address space, everything inside it comes from the system's allocator.
-    #[must_use]
     #[expect(clippy::new_without_default, reason = "a slot is taken on purpose")]
     pub fn new() -> Arena {
         let chunk = region::take().map(|slot| Arc::new(Chunk::new(slot)));
@@ -38,7 +37,6 @@ impl Arena {
     }
 
     /// No arena: everything comes from the system's allocator.
-    #[must_use]
     pub fn none() -> Arena {
         Arena { chunk: None }
     }
@@ -71,13 +69,11 @@ impl Arena {
     }
 
     /// Whether it may no longer grow.
-    #[must_use]
     pub fn is_sealed(&self) -> bool {
         self.chunk.as_ref().is_some_and(|chunk| chunk.sealed.get())
     }
 
     /// What it holds.
-    #[must_use]
     pub fn usage(&self) -> ArenaUse {
         self.chunk.as_ref().map_or_else(ArenaUse::default, |chunk| ArenaUse {
             used_bytes: chunk.used.get(),

@@ -26,7 +26,6 @@ pub(super) fn callers() -> [usize; SITE_FRAMES] {
 }
 
 /// The innermost callers outside the machinery of allocation, as `function (file:line)`.
-#[must_use]
 pub fn described(site: &[usize]) -> String {
     let mut named: Vec<String> = Vec::new();
     for &address in site.iter().take_while(|address| **address != 0) {

@@ -64,7 +64,6 @@ pub struct Monitor {
 
 impl Monitor {
     /// For the silos of `board`.
-    #[must_use]
     pub fn new(board: &Board, limits: MonitorLimits, rate: TickRate) -> Monitor {
         let silos = vec![Seen::default(); board.shape().silos as usize];
         Monitor { limits, rate, silos, number: 0 }

@@ -39,7 +39,6 @@ impl Watch {
     ///
     /// # Panics
     /// If `leave` is not below `enter`.
-    #[must_use]
     pub fn new(silos: usize, enter: f64, leave: f64) -> Watch {
         assert!(leave < enter, "a queue that leaves at {leave} cannot enter at {enter}");
         Watch { enter, leave, over: vec![[false; QUEUES]; silos], before: vec![[None; QUEUES]; silos] }
@@ -67,7 +66,6 @@ impl Watch {
     }
 
     /// Whether `queue` of `silo` is over the limit.
-    #[must_use]
     pub fn is_over(&self, silo: usize, queue: Queue) -> bool {
         self.over[silo][queue as usize]
     }

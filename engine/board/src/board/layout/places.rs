@@ -32,13 +32,11 @@ pub struct Shape {
 
 impl Shape {
     /// The sizes as words of the header.
-    #[must_use]
     pub fn words(self) -> [u64; 6] {
         [self.threads, self.silos, self.slots, self.workers, self.decoders, self.streams].map(u64::from)
     }
 
     /// Inverse of [`Shape::words`]; `None` for sizes that no engine has.
-    #[must_use]
     pub fn from_words(words: [u64; 6]) -> Option<Shape> {
         // Above the limits of profiles, and small enough that a layout's size cannot overflow.
         const MOST: [u64; 6] = [4_096, 64, 65_536, 64, 64, 4_096];

@@ -58,7 +58,6 @@ impl GraphBlock {
 
 impl GraphView {
     /// The name of a pool's kernel, by its number.
-    #[must_use]
     pub const fn kernel(number: u64) -> &'static str {
         match number & 0xffff {
             0 => "window",

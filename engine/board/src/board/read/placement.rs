@@ -87,7 +87,6 @@ impl DecisionRow {
     }
 
     /// Sequence lock of the decision.
-    #[must_use]
     pub fn lock(&self) -> Seqlock<'_> {
         Seqlock::of_one_word(&self.number)
     }

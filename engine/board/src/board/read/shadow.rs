@@ -10,7 +10,6 @@ use std::sync::atomic::AtomicU64;
 
 impl Board {
     /// Shots copied for the shadow since the start, and those left out, of all silos.
-    #[must_use]
     pub fn shadow_samples(&self) -> (u64, u64) {
         let of = |word: fn(&HarvestBlock) -> &AtomicU64| {
             sum((0..self.shape().silos as usize).map(|silo| get(word(self.harvest(silo)))))

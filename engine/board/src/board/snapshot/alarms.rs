@@ -128,7 +128,6 @@ impl IncidentView {
 impl AlarmView {
     /// Whether the operator should look at it: it is active, is no note, and is neither
     /// acknowledged nor snoozed at `at_ns`.
-    #[must_use]
     pub fn calls(&self, at_ns: u64) -> bool {
         self.is_active()
             && self.severity > Severity::Note
@@ -137,7 +136,6 @@ impl AlarmView {
     }
 
     /// Whether it is active.
-    #[must_use]
     pub fn is_active(&self) -> bool {
         self.state == AlarmState::Active
     }

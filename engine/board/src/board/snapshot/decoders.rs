@@ -18,7 +18,6 @@ pub struct DecoderShots {
 
 impl DecoderShots {
     /// Sums by decoder, in the order of the decoders; only decoders that gave answers.
-    #[must_use]
     pub fn sum<'a>(rows: impl IntoIterator<Item = &'a DecoderShots>) -> Vec<DecoderShots> {
         let none = |decoder| DecoderShots { decoder, shots: 0, shots_with_observables: 0, logical_errors: 0 };
         let mut sums = DecoderKind::ALL.map(none);

@@ -18,7 +18,6 @@ pub struct DriftView {
 }
 
 /// An error and its change, in words: `edge D12–D15 happens 2.1 times as often as the model says`.
-#[must_use]
 pub fn drift_sentence(detector: u32, partner: Option<u32>, ratio: f64) -> String {
     match partner {
         Some(partner) => format!("edge D{detector}–D{partner} happens {ratio:.1} times as often as the model says"),

@@ -37,7 +37,6 @@ pub struct NoiseView {
 
 impl NoiseView {
     /// Its account since `before`; the longest gap, and who had the core, are those since the start.
-    #[must_use]
     pub fn since(&self, before: &NoiseView) -> NoiseView {
         NoiseView {
             span_ns: self.span_ns.saturating_sub(before.span_ns),
@@ -52,7 +51,6 @@ impl NoiseView {
     }
 
     /// Its shares of the time; `None` if they are not measured.
-    #[must_use]
     pub fn shares(&self) -> Option<NoiseShares> {
         let share = |part_ns: u64, of_ns: u64| if of_ns == 0 { 0.0 } else { part_ns as f64 / of_ns as f64 };
         let (ready, stolen) = (share(self.ready_ns, self.span_ns), share(self.stolen_ns, self.span_ns));
@@ -63,7 +61,6 @@ impl NoiseView {
 
     /// Who had `core` for longest since the start, or without records who was `seen` there, and what
     /// would mend the largest share; empty if there is nothing to say.
-    #[must_use]
     pub fn source_text(&self, seen: Option<&CompetitorView>, core: Option<u32>) -> String {
         let NoiseView { taken_by, taken_by_ns, .. } = self;
         let recorded =
@@ -104,13 +101,11 @@ pub struct NoiseShares {
 
 impl NoiseShares {
     /// All of it.
-    #[must_use]
     pub fn lost(self) -> f64 {
         self.ready + self.stolen + self.rest
     }
 
     /// The shares in words, the sum first.
-    #[must_use]
     pub fn text(self) -> String {
         let percent = |share: f64| format!("{:.2} %", share * 100.0);
         format!(
@@ -124,7 +119,6 @@ impl NoiseShares {
 }
 
 /// What keeps other threads off `core`.
-#[must_use]
 pub fn mend_tasks(core: u32) -> String {
     format!(
         "keep it off: a program with taskset, a kernel thread by booting with isolcpus={core}; pinwheel check says how"

@@ -25,7 +25,6 @@ pub(super) struct Source {
 
 impl Interrupts {
     /// Reads `proc/interrupts` under `root`; `None` if it cannot be seen.
-    #[must_use]
     pub fn read(root: &Path) -> Option<Interrupts> {
         Interrupts::parse(&read_text(&root.join("proc/interrupts"))?)
     }
@@ -48,7 +47,6 @@ impl Interrupts {
     }
 
     /// Reads `proc/softirqs` under `root`, which has the same form.
-    #[must_use]
     pub fn read_soft(root: &Path) -> Option<Interrupts> {
         Interrupts::parse(&read_text(&root.join("proc/softirqs"))?)
     }

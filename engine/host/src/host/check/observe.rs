@@ -78,7 +78,6 @@ pub struct Observations {
 impl Observations {
     /// Reads the tree under `root` for threads on `hot`. Leaves out interrupts and gaps, which take
     /// time to measure.
-    #[must_use]
     pub fn read(root: &Path, host: &HostFacts, hot: &[u32]) -> Observations {
         let mut hot = hot.to_vec();
         hot.sort_unstable();

@@ -38,7 +38,6 @@ pub struct Gaps {
 }
 
 /// Measures all of `cores` at once for `span`.
-#[must_use]
 pub fn run(cores: &[u32], span: Duration, clock: &Clock) -> Vec<(u32, Result<Gaps, String>)> {
     let started: Vec<_> = cores
         .iter()

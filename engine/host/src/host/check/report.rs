@@ -32,7 +32,6 @@ pub type SkippedCore = (u32, String);
 
 impl Report {
     /// Signs `rows`, if there is a key.
-    #[must_use]
     pub fn new(rows: Vec<Row>, key: Option<&HostKey>) -> Report {
         let signature = key.map(|key| key.sign(&canonical(&rows)));
         Report { rows, signature, key: key.map(HostKey::public) }
@@ -69,7 +68,6 @@ pub fn take(host: &HostFacts, hot: &[u32], left: &[SkippedCore], span: Duration,
 
 /// The observations that [`take`] judges, without interrupts, which the caller counts over a window
 /// of its own.
-#[must_use]
 pub fn observe(host: &HostFacts, hot: &[u32], left: &[SkippedCore], span: Duration, clock: &Clock) -> Observations {
     let mut seen = Observations::read(Path::new("/"), host, hot);
     let at = i64::try_from(clock.started_utc().as_secs()).ok().and_then(utc_text);

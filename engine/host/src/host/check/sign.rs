@@ -69,13 +69,11 @@ impl HostKey {
     }
 
     /// The public key in hexadecimal.
-    #[must_use]
     pub fn public(&self) -> String {
         hex(self.0.verifying_key().as_bytes())
     }
 
     /// The signature of `text` in hexadecimal.
-    #[must_use]
     pub fn sign(&self, text: &[u8]) -> String {
         hex(&self.0.sign(text).to_bytes())
     }

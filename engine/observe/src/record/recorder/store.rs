@@ -79,7 +79,6 @@ impl RecentRecording {
     }
 
     /// The recording on disk, if there is one; it reaches further back than memory.
-    #[must_use]
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }

@@ -16,7 +16,6 @@ pub struct FastSet(Vec<usize>);
 impl FastSet {
     /// The fast words of `board`: heartbeats, stages and counts of threads, cursors and depths of
     /// rings, states of workers.
-    #[must_use]
     pub fn of(board: &Board) -> FastSet {
         let shape = board.shape();
         let mut places = Vec::new();
@@ -43,13 +42,11 @@ impl FastSet {
     }
 
     /// Number of words.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Whether there is none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -45,7 +45,6 @@ pub struct Encoder {
 
 impl Encoder {
     /// An encoder for `board`.
-    #[must_use]
     pub fn new(board: &Board) -> Encoder {
         let shape = board.shape();
         let turn = |(from, bytes): (usize, usize), every: usize, number: usize| PeriodicWords {
@@ -68,7 +67,6 @@ impl Encoder {
     }
 
     /// The words that a reader of all snapshots so far has.
-    #[must_use]
     pub fn shadow(&self) -> &Image {
         &self.shadow
     }

@@ -97,13 +97,11 @@ pub struct Moment {
 
 impl Moment {
     /// The moment `at` of a board that is not part of a recording.
-    #[must_use]
     pub fn new(at: Ticks, image: Image) -> Moment {
         Moment { at, image, back: Ticks(0) }
     }
 
     /// When it was, by the recording's time.
-    #[must_use]
     pub fn time(&self) -> Ticks {
         self.at.plus(self.back)
     }
@@ -117,7 +115,6 @@ impl Moment {
     }
 
     /// As [`Moment::snapshot`], by way of a board of this shape, whose words it replaces.
-    #[must_use]
     pub fn snapshot_on(&self, board: &Board) -> Option<Snapshot> {
         let clock = self.image.clock(self.at)?;
         self.image.copy_to(board);
@@ -273,7 +270,6 @@ impl Tape {
     }
 
     /// Ticks per nanosecond.
-    #[must_use]
     pub fn rate(&self) -> TickRate {
         self.head.rate
     }
@@ -287,25 +283,21 @@ impl Tape {
     }
 
     /// The tick at the engine's start.
-    #[must_use]
     pub fn start(&self) -> Ticks {
         self.head.start
     }
 
     /// Nanoseconds from the engine's start to this time.
-    #[must_use]
     pub fn since_start(&self, at: Ticks) -> Nanos {
         self.head.rate.nanos(at.since(self.head.start))
     }
 
     /// The time so long after the engine's start.
-    #[must_use]
     pub fn tick_at(&self, since_start: Nanos) -> Ticks {
         self.head.start.plus(self.head.rate.ticks(since_start))
     }
 
     /// The times of the first and the last snapshot; `None` without snapshots.
-    #[must_use]
     pub fn span(&self) -> Option<(Ticks, Ticks)> {
         Some((self.keys.first()?.time(), self.timeline.last))
     }
@@ -325,13 +317,11 @@ impl Tape {
     }
 
     /// The times of the key snapshots.
-    #[must_use]
     pub fn keys(&self) -> Vec<Ticks> {
         self.keys.iter().map(|key| key.time()).collect()
     }
 
     /// Bytes of complete frames.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.end
     }

@@ -63,7 +63,6 @@ pub struct Sampler {
 
 impl Sampler {
     /// Installs the handler; `None` if this process has a sampler already, or the system refuses.
-    #[must_use]
     pub fn install() -> Option<Sampler> {
         if TAKEN.swap(true, Ordering::Relaxed) {
             return None;
@@ -140,7 +139,6 @@ impl Drop for Sampler {
 }
 
 /// Address of the last word of the calling thread's stack; `None` if the system does not tell. Allocates.
-#[must_use]
 pub fn last_stack_word() -> Option<u64> {
     // SAFETY: plain words, which the next call writes.
     let mut attributes: libc::pthread_attr_t = unsafe { std::mem::zeroed() };

@@ -66,7 +66,6 @@ impl Maps {
     }
 
     /// End of the mapping that holds `address`.
-    #[must_use]
     pub fn end_of(&self, address: u64) -> Option<u64> {
         self.0.iter().find(|mapping| (mapping.start..mapping.end).contains(&address)).map(|mapping| mapping.end)
     }
@@ -101,14 +100,12 @@ pub struct Symbols {
 
 impl Symbols {
     /// The tables of this process.
-    #[must_use]
     pub fn own() -> Symbols {
         Symbols::of(&Maps::own().unwrap_or_default())
     }
 
     /// The tables of the process with these mappings. If a file cannot be read, its frames are
     /// shown as addresses.
-    #[must_use]
     pub fn of(maps: &Maps) -> Symbols {
         let mut symbols = Symbols { programs: Vec::new(), unwinder: UnwinderNative::new(), cache: CacheNative::new() };
         for mapping in maps.0.iter().filter(|mapping| mapping.runs) {
