@@ -248,6 +248,20 @@ mod tests {
     }
 
     #[test]
+    fn a_silent_engine_is_not_taken_for_one_that_refuses_the_connection() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("control.sock");
+        // Its connections wait, as those of a frozen engine do.
+        let _listener = UnixListener::bind(&path).unwrap();
+        let uid = std::fs::metadata(&path).unwrap().uid();
+        let socket = ControlSocket { pid: 7, uid, path: Some(path) };
+        let said = socket.execute(Command::Pause, "").unwrap_err().to_string();
+        let expected = "engine of process 7: found no reply within 10 s, expected one, unless the engine is frozen; see \
+                        where with pinwheel dump 7; it may still execute the command once it goes on";
+        assert_eq!(said, expected);
+    }
+
+    #[test]
     fn an_engine_that_ends_before_its_reply_is_not_taken_for_one_that_refuses_the_connection() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("control.sock");

@@ -27,7 +27,7 @@ fn forty_thousand_shots_of_d5_call_no_allocator_on_any_hot_thread() {
     for (decoder, predecoder) in [(matching.clone(), none), (matching, Predecoder::Local)].into_iter().chain(others) {
         let mut profile = profile();
         (profile.decoder, profile.predecoder) = (decoder, predecoder);
-        let outcome = run(config(&profile, surface_d5(), Some(10_000)));
+        let outcome = run(config(&profile, surface_d5(), Some(40_000)));
         assert_nothing_lost(&outcome);
         for thread in &outcome.snapshot.threads {
             let memory = &thread.memory;
