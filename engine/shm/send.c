@@ -115,13 +115,15 @@ int main(int count, char **words) {
             from = seconds();
         }
         while (oldest < sent && !waiting[oldest % slots]) oldest++;
-        if (seconds() - from > 60) return fail("found no answer for 60 s, expected one for each shot; see the engine's console");
+        if (seconds() - from > 60)
+            return fail("found no answer for 60 s, expected one for each shot; see the engine's console");
     }
     for (uint64_t index = 0; index < total; index++) {
         const uint64_t *answer = answers + row * index;
         size_t top = row - 1;
         while (top > 1 && !answer[top]) top--;
-        printf("%llu %llu %llx", (unsigned long long)index, (unsigned long long)answer[0], (unsigned long long)answer[top]);
+        printf("%llu %llu ", (unsigned long long)index, (unsigned long long)answer[0]);
+        printf("%llx", (unsigned long long)answer[top]);
         while (--top > 0) printf("%016llx", (unsigned long long)answer[top]);
         putchar('\n');
     }

@@ -3,7 +3,8 @@
 
     python3 send.py /dev/shm/pinwheel/input-NAME shots.b8 [soft.b8]
 
-"index status observables" by index; observables are hexadecimal, the first one the lowest bit. Standard library alone; README.md says what Python can promise about ordering.
+"index status observables" by index; observables are hexadecimal, the first one the lowest bit. Standard library
+alone; README.md says what Python can promise about ordering.
 """
 
 import fcntl

@@ -52,8 +52,8 @@ pub(crate) fn rest() {
     std::thread::sleep(REST);
 }
 
-/// Regions that this process uses as a client, each with the process of its engine: another engine makes a region of its
-/// own by the same name. The lock of a region's file keeps other processes out, not this one.
+/// Regions that this process uses as a client, each with the process of its engine: another engine makes a region of
+/// its own by the same name. The lock of a region's file keeps other processes out, not this one.
 static CLAIMED: Mutex<BTreeSet<(u32, String)>> = Mutex::new(BTreeSet::new());
 
 /// A region that belongs to one connection of this process; or a socket, which several may use.

@@ -10,8 +10,8 @@
 //
 // FAKE_DEVICES=N (0: none), FAKE_VERSION=13000, FAKE_CAPABILITY=90, FAKE_POOL=0 (MiB of device memory that the driver
 // keeps, and allocates from first: free memory is less only beyond them), and FAKE_RULES, a list of
-// CALL:CODE:FROM:COUNT[:KIND] parted by commas: from its FROM-th use on, COUNT uses (0: all) of CALL answer CODE. KIND sticky: the context answers it
-// from then on and runs nothing more; where it is an error of a kernel, so do all contexts, and none is created any
+// CALL:CODE:FROM:COUNT[:KIND] parted by commas: from its FROM-th use on, COUNT uses (0: all) of CALL answer CODE. KIND
+// sticky: the context answers it from then on and runs nothing more; where it is an error of a kernel, so do all contexts, and none is created any
 // more. KIND fault: the graph is launched and its kernel fails with CODE: no graph of the process runs any more, and
 // 150 ms later all contexts answer CODE, as on an H100. KIND delay: the graph is launched, and runs CODE milliseconds late.
 // A build with -DWITHOUT_GRAPH_UPLOAD lacks a symbol, as an old library would.

@@ -222,8 +222,8 @@ pub(super) fn teardown(bench: &mut Bench<'_>) -> StepResult {
         drop(line);
         if with + LEFT_MAX > before {
             return Err(format!(
-                "measured nothing: the driver says {before} bytes free without a context and {with} with one of {TAKEN} \
-                 bytes, expected less with it; check on a device that no other process uses"
+                "measured nothing: the driver says {before} bytes free without a context and {with} with one of \
+                 {TAKEN} bytes, expected less with it; check on a device that no other process uses"
             ));
         }
     }
