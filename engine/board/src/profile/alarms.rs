@@ -154,7 +154,7 @@ rules! {
         "shots arrive faster than they are decoded: lower the rate, or add decoders or cores";
     /// Shots are answered with error words.
     Errors = 5, "errors", "errored answers in 0.5 s", Warn, 1.0, 1.0,
-        "read the error codes in the faults view; check the device and the decoders";
+        "the alarm names the error, and the report counts each by its code: check the device, the decoders and the limits";
     /// Device workers are in quarantine.
     Quarantine = 6, "quarantine", "workers", Warn, 1.0, 1.0,
         "a launch did not complete: check the device; the worker is used again when its launch completes";

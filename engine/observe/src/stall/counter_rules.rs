@@ -12,6 +12,7 @@ use super::verdict::{Cause, Verdict, joined};
 use crate::board::alarms::{Confidence, Site};
 use crate::board::snapshot::drift_sentence;
 use crate::board::{self, Board, Stage};
+use crate::fault::FaultCode;
 use crate::profile::RuleId;
 use crate::roles::RoleKind;
 use crate::roles::ThreadState;
@@ -298,7 +299,7 @@ impl CounterRules {
             let sentence =
                 format!("{name} is silent for {:.1} s: see its senders in the sources view", silent_ns as f64 / 1e9);
             let seconds = silent_ns as f64 / 1e9;
-            found.push(condition(RuleId::Source, Site::Engine(0), seconds, None, plain(Cause::Input, sentence)));
+            found.push(condition(RuleId::Source, Site::Engine(0), seconds, None, plain(Cause::Source, sentence)));
         }
         if now.source_lost > long.source_lost {
             let lost = now.source_lost - long.source_lost;
@@ -308,7 +309,7 @@ impl CounterRules {
                 board::get(&block.answers_dropped)
             );
             let (site, all) = (Site::Engine(1), Some(now.source_lost));
-            found.push(condition(RuleId::Source, site, lost as f64, all, plain(Cause::Records, sentence)));
+            found.push(condition(RuleId::Source, site, lost as f64, all, plain(Cause::Source, sentence)));
         }
     }
 
@@ -370,7 +371,7 @@ fn errored(silo: usize, code: ErrorCode, count: u64, now: &CounterReading) -> Ve
         ErrorCode::DeviceLost => (Cause::DeviceHung, "the device was lost"),
         ErrorCode::LaunchDeadline if hung => (Cause::DeviceHung, "no launch comes back"),
         ErrorCode::LaunchDeadline => (Cause::WorkerLost, "a launch did not come back"),
-        _ => (Cause::Errors, "see the faults"),
+        _ => (Cause::Errors, FaultCode::Answered(code).name().trim_end_matches(", slot")),
     };
     plain(cause, format!("silo {silo}: {count} shots answered with {}: {why}", code.name()))
 }

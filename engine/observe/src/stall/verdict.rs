@@ -106,6 +106,8 @@ causes! {
     Errors = "answered with errors",
     /// The input does not fit the model.
     Input = "input off the model",
+    /// A live source sends nothing, or loses shots.
+    Source = "silent or losing source",
     /// A hot thread allocated memory.
     Allocation = "allocation",
     /// The disk is full, or events were lost.
@@ -216,8 +218,10 @@ impl Observations {
         whole > 0 && part.is_some_and(|part| part.saturating_mul(100) >= whole.saturating_mul(percent))
     }
 
-    /// A part of the time between the readings, which may have begun before the stall.
+    /// A part of the time between the readings, which may have begun before the stall. The kernel adds a wait when it
+    /// ends, so that one which began before the first reading makes the part longer than the whole.
     fn within(&self, part_ns: u64) -> String {
+        let part_ns = part_ns.min(self.span_ns.max(self.stall_ns));
         let around = format!(" of the {} around it", ms(self.span_ns));
         format!("{}{}", ms(part_ns), if part_ns > self.stall_ns { around.as_str() } else { "" })
     }

@@ -12,6 +12,7 @@ mod source;
 use crate::cli::args::Args;
 use crate::cli::manual::EXIT_STATUSES;
 use crate::keymap::{Scope, page};
+use crate::model::View;
 use clap::CommandFactory;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::{FaultView, Snapshot};
@@ -386,6 +387,10 @@ fn the_page_of_alarms_is_the_bundled_rules_and_the_drills() {
     text += &head(&["rule", "severity", "limit", "unit", "what to do"]);
     for id in RuleId::ALL {
         let rule = id.bundled();
+        if let Some((before, _)) = rule.runbook.split_once(" view") {
+            let named = before.rsplit(' ').next();
+            assert!(View::ALL.iter().any(|view| Some(view.name()) == named), "{id} names a view that does not exist");
+        }
         text += &row(&[
             code(id.name()),
             rule.severity.name().to_owned(),

@@ -261,7 +261,7 @@ fn shots_answered_with_an_error_are_named_by_what_the_code_says() {
     assert_eq!(said(ErrorCode::DeviceLost, 0), expected(Cause::DeviceHung, "the device was lost"));
     assert_eq!(said(ErrorCode::LaunchDeadline, 1), expected(Cause::DeviceHung, "no launch comes back"));
     assert_eq!(said(ErrorCode::LaunchDeadline, 0), expected(Cause::WorkerLost, "a launch did not come back"));
-    assert_eq!(said(ErrorCode::BadAddress, 0), expected(Cause::Errors, "see the faults"));
+    assert_eq!(said(ErrorCode::BadAddress, 0), expected(Cause::Errors, "payload address outside payload memory"));
 }
 
 #[test]
@@ -566,7 +566,7 @@ fn a_live_source_is_silent_after_a_second_and_its_losses_count() {
     };
     let udp = SourceKind::Udp.code();
     let silent = source(udp, 1, SECOND + SECOND / 2).unwrap();
-    assert_eq!((silent.site, silent.value, silent.verdict.cause), (Site::Engine(0), 1.5, Cause::Input));
+    assert_eq!((silent.site, silent.value, silent.verdict.cause), (Site::Engine(0), 1.5, Cause::Source));
     assert_eq!(silent.verdict.sentence, "udp:1 is silent for 1.5 s: see its senders in the sources view");
     assert!(source(udp, 1, SECOND + 1).is_some());
     assert_eq!([source(udp, 1, SECOND), source(udp, 2, 2 * SECOND), source(0, 1, 2 * SECOND)], [None, None, None]);
@@ -588,7 +588,7 @@ fn a_live_source_is_silent_after_a_second_and_its_losses_count() {
     };
     let lost = &losing(udp)[0];
     assert_eq!((lost.site, lost.value, lost.count), (Site::Engine(1), 5.0, Some(10)));
-    assert_eq!(lost.verdict.cause, Cause::Records);
+    assert_eq!(lost.verdict.cause, Cause::Source);
     assert_eq!(
         lost.verdict.sentence,
         "udp:1: 5 lost in 0.5 s; in all 7 datagrams dropped by the system, 3 answers not taken"

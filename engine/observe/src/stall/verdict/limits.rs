@@ -124,6 +124,8 @@ fn an_amount_above_the_stall_names_the_time_that_it_is_of() {
     let sentence = |ns: Change| seen(ns).2;
     let waited = sentence(|seen| (around(seen), seen.waited_ns = Some(72 * MS)).1);
     assert!(waited.contains("stood still 20.0 ms in poll: descheduled 72.0 ms of the 100.0 ms around it"), "{waited}");
+    let longer = sentence(|seen| (around(seen), seen.waited_ns = Some(172 * MS)).1);
+    assert!(longer.contains("descheduled 100.0 ms of the 100.0 ms around it"), "{longer}");
     let most = sentence(|seen| (around(seen), seen.waited_ns = Some(20 * MS)).1);
     assert!(most.contains("descheduled 20.0 ms on core 1; "), "{most}");
     let once = sentence(|seen| seen.throttled = Some((1, 10 * MS)));
