@@ -58,7 +58,7 @@ pub enum Command {
     Dump(super::dump::DumpArgs),
     /// Compare two runs: rates with intervals, distributions, environment, profile
     Compare(super::compare::CompareArgs),
-    /// Write one page of a run for people who were not there: a file of its own, without a script
+    /// Write a page that explains a run without the console: one HTML file, without a script
     Report(super::report::ReportArgs),
     /// Collect logical error rates of models and decoders in bulk, without an engine
     Collect(Box<super::collect::CollectArgs>),

@@ -92,7 +92,7 @@ pub enum Verb {
         #[arg(long)]
         undo: bool,
     },
-    /// Give some of the shots to a second decoder too, off their path, and compare its answers: `ctl
+    /// Give some of the shots to a second decoder too, on a thread that no shot waits for, and compare its answers: `ctl
     /// shadow union-find`; off ends it. Counts begin anew
     Shadow {
         /// The second decoder, or off

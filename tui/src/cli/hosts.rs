@@ -27,7 +27,7 @@ pub struct HostsArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Let a host decode a stream from now on; the rules leave it there
+    /// Let a host decode a stream from now on; it stays there until you release it
     Move {
         /// Number of the stream
         #[arg(value_name = "STREAM")]

@@ -103,15 +103,22 @@ pub fn usage(error: &clap::Error) -> Refusal {
     // Other tips of clap say how to pass an option's name as a value.
     let similar = text.lines().filter_map(|line| line.trim().strip_prefix("tip: "));
     let similar = similar.filter(|tip| tip.contains("similar")).map(|tip| format!("; {tip}")).collect::<String>();
-    Refusal::Usage(format!("{said}{similar}; see 'pinwheel --help'"))
+    let command =
+        text.lines().find_map(|line| line.strip_prefix("Usage: ")).map_or_else(|| "pinwheel".to_owned(), named);
+    Refusal::Usage(format!("{said}{similar}; see '{command} --help'"))
+}
+
+/// The command of a line of usage, without its options and arguments.
+fn named(usage: &str) -> String {
+    let words: Vec<&str> = usage.split(' ').take_while(|word| !word.starts_with(['[', '<', '-'])).collect();
+    words.join(" ")
 }
 
 /// The sentence for a command that was given without one of its subcommands, from the help that clap
 /// prints instead of an error.
 fn without_subcommand(help: &str) -> Option<String> {
     let usage = help.lines().find_map(|line| line.strip_prefix("Usage: "))?;
-    let command: Vec<&str> = usage.split(' ').take_while(|word| !word.starts_with(['[', '<'])).collect();
-    let command = command.join(" ");
+    let command = named(usage);
     let (_, listed) = help.split_once("\nCommands:\n")?;
     // A row of the list is indented by two; the rest of a long row by more.
     let rows = listed.lines().take_while(|line| !line.is_empty()).filter_map(|line| line.strip_prefix("  "));
@@ -132,11 +139,12 @@ mod tests {
         for (words, part) in [
             ("pinwheel run --rate -5", "'-5' for '--rate"),
             ("pinwheel run --rate nan", "above 0"),
-            ("pinwheel run --nonsense", "--nonsense"),
+            ("pinwheel run --nonsense", "see 'pinwheel run --help'"),
             ("pinwheel runn", "'runn'; a similar subcommand exists: 'run'; see"),
             ("pinwheel run --profil lab", "found; a similar argument exists: '--profile'; see"),
             ("pinwheel drill --list", "unexpected argument '--list' found; see"),
-            ("pinwheel sim", "--seeds <A..B>"),
+            ("pinwheel sim", "--seeds <A..B>; see 'pinwheel sim --help'"),
+            ("pinwheel ctl profile", "<NAME>; see 'pinwheel ctl profile --help'"),
             ("pinwheel run --format b9", "expected b8, 01 or dets"),
             (
                 "pinwheel profiles",

@@ -65,7 +65,7 @@ pub struct SendArgs {
     /// Format of the file: b8, 01 or dets [default: b8; words of 32 bits, if the engine's measurements are such]
     #[arg(long, value_name = "b8|01|dets")]
     pub format: Option<Format>,
-    /// Soft bytes of the shots: a second file, with a record a shot, where the engine has a map of them
+    /// Soft bytes of the shots: a second file, with one record for each shot, where the engine has a map of them
     #[arg(long, value_name = "F")]
     pub soft: Option<PathBuf>,
     /// CUDA-Q's configuration of the decoders at cudaq:ADDRESS:PORT, as the server has it

@@ -485,7 +485,7 @@ impl Report {
         for incident in self.incidents.iter().filter(|incident| !is_note(incident)) {
             writeln!(f, "  {}: {}", incident.root.rule, incident.root.sentence)?;
             for consequence in &incident.consequences {
-                writeln!(f, "    so {}: {}", consequence.rule, consequence.sentence)?;
+                writeln!(f, "    led to {}: {}", consequence.rule, consequence.sentence)?;
             }
         }
         let notes = self.incidents.iter().filter(is_note).count();

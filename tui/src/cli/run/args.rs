@@ -40,8 +40,8 @@ pub struct RunArgs {
     /// Map from measurements to detectors and observables, where shots are measurements
     #[arg(long, value_name = "F")]
     pub m2d: Option<PathBuf>,
-    /// Soft bytes of the shots: a second file, with a record a shot of one byte for each readout, which says how sure
-    /// it is
+    /// Soft bytes of the shots: a second file, with one record for each shot. A record has one byte for each readout,
+    /// which says how sure the readout is
     #[arg(long, value_name = "F", requires_all = ["shots", "soft_map"])]
     pub soft: Option<PathBuf>,
     /// Map from soft bytes to the errors that they are about, where shots may have soft bytes
@@ -77,15 +77,15 @@ pub struct RunArgs {
     /// Number of complete pipelines, or auto (one for each NUMA node or GPU)
     #[arg(long, value_name = "auto|N", value_parser = silos, allow_negative_numbers = true)]
     pub silos: Option<Silos>,
-    /// Logical qubits
+    /// Number of streams; a stream is the shots of one logical qubit
     #[arg(long, value_name = "N", value_parser = small, allow_negative_numbers = true)]
     pub streams: Option<u32>,
     /// Zipf exponent S of the streams' rates: the rate of stream n is proportional to (n + 1)^-S
     /// (1.1 is common)
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub zipf: Option<f64>,
-    /// Move a random stream to another silo at this interval: 1ms, 100us. Streams of placement are
-    /// drawn; if there are none, all
+    /// Move a random stream to another silo at this interval: 1ms, 100us. Only streams that take part
+    /// in placement are drawn; if none does, any stream
     #[arg(long, value_name = "D", value_parser = duration, allow_hyphen_values = true)]
     pub move_every: Option<Duration>,
     /// Stop one silo at this interval, in turn, and restart it after half of it: 1s, 200ms
@@ -121,7 +121,7 @@ pub struct RunArgs {
     /// Answers with a gap below DB say that they are not to be trusted; with --confidence, which it implies
     #[arg(long, value_name = "DB")]
     pub abstain_below: Option<u8>,
-    /// Give one shot in N [default: 100] to a second decoder too, off their path, and compare: union-find,100
+    /// Give one shot in N [default: 100] to a second decoder too, on a thread that no shot waits for, and compare: union-find,100
     #[arg(long, value_name = "DECODER[,N]", value_parser = shadow)]
     pub shadow: Option<Shadow>,
     /// Device for the predecode step: auto (a GPU where there is one), sim (the CPU stand-in), cuda

@@ -86,13 +86,10 @@ fn first_minutes(model: &Model) -> Vec<String> {
         None => vec!["The engine is starting; its first picture appears without a key.".to_owned()],
         Some(picture) => {
             let engine = &picture.snapshot.engine;
-            let rate = engine.rate_hz.map_or_else(
-                || "as fast as possible".to_owned(),
-                |hz| format!("at {} shots a second ({})", number(hz), engine.rate_origin),
-            );
+            let rate = arrival(engine.rate_hz, &engine.rate_origin, !picture.snapshot.sources.is_empty());
             vec![
                 format!(
-                    "Shots of {} arrive {rate}; {} predecodes them, {} decodes them.",
+                    "Shots of {} arrive {rate}. Device: {}; decoder: {}.",
                     engine.input, engine.device, engine.decoder
                 ),
                 format!("Profile {} defines how threads wait for work and on which cores they run.", engine.profile),
@@ -125,6 +122,15 @@ fn first_minutes(model: &Model) -> Vec<String> {
     lines
 }
 
+/// How shots arrive: by a rate, by their senders, or without a pause.
+fn arrival(rate_hz: Option<f64>, origin: &str, is_live: bool) -> String {
+    match rate_hz {
+        _ if is_live => "when their senders send them".to_owned(),
+        Some(hz) => format!("at {} shots a second ({origin})", number(hz)),
+        None => "as fast as possible".to_owned(),
+    }
+}
+
 /// A text in rows of at most `room` characters.
 fn wrapped<'a>(text: &str, room: usize) -> impl Iterator<Item = Row<'a>> {
     wrap::rows(text, room, room).map(|row| Row::Text(row.to_owned()))
@@ -151,4 +157,16 @@ fn rows(model: &Model, room: usize) -> Vec<Row<'_>> {
     let text = format!("{cpu} of a core, {bytes} to the terminal, {:.0} frames a second", cost.draws_per_s);
     rows.extend(wrapped(&text, room));
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::arrival;
+
+    #[test]
+    fn shots_of_a_live_source_arrive_when_they_are_sent() {
+        assert_eq!(arrival(None, "", true), "when their senders send them");
+        assert_eq!(arrival(None, "max", false), "as fast as possible");
+        assert_eq!(arrival(Some(500.0), "--rate", false), "at 500 shots a second (--rate)");
+    }
 }
