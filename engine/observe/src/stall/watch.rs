@@ -142,6 +142,12 @@ impl Thread {
     }
 }
 
+/// Whether the alarm of `rule` says what is the case now (workers in quarantine, seconds left), not what was seen at its
+/// onset.
+const fn is_of_now(rule: RuleId) -> bool {
+    matches!(rule, RuleId::Quarantine | RuleId::DeviceLost | RuleId::Disk | RuleId::Source | RuleId::RunningOut)
+}
+
 /// The watchdog of one engine.
 pub struct Watchdog {
     config: WatchdogConfig,
@@ -468,7 +474,8 @@ impl Watchdog {
         (self.accounts.thread(index, at_ns), self.accounts.core(core, at_ns))
     }
 
-    /// The last stall, dead role or lost device, as long as it may explain other alarms.
+    /// The stall, dead role or lost device that explains other alarms: the one with most weight, of several alike the
+    /// last.
     fn recent(&self, now: Ticks) -> Option<RecentStall> {
         let is_stall = |rule| {
             matches!(
@@ -477,12 +484,11 @@ impl Watchdog {
             )
         };
         let until = |record: &AlarmRecord| if record.ended.0 == 0 { now } else { record.ended };
-        let stalls = self.alarms.records().filter(|record| is_stall(record.rule));
-        let last = stalls.max_by_key(|record| (until(record), record.last))?;
+        let explains =
+            |record: &&AlarmRecord| is_stall(record.rule) && self.ns(now.since(until(record))) <= EXPLAINS_NS;
+        let stalls = self.alarms.records().filter(explains);
+        let last = stalls.max_by_key(|record| (self.weight_ns(record, now), until(record), record.last))?;
         let until = until(last);
-        if self.ns(now.since(until)) > EXPLAINS_NS {
-            return None;
-        }
         let cause = Cause::from_name(&last.cause)?;
         Some(RecentStall {
             cause,
@@ -493,6 +499,26 @@ impl Watchdog {
             took_ns: self.ns(until.since(last.onset)),
             ended_ns: self.at_ns(until),
         })
+    }
+
+    /// How much longer a stall lasted than it is over: shots that piled up in it are answered late for a while.
+    fn weight_ns(&self, record: &AlarmRecord, now: Ticks) -> u64 {
+        let until = if record.ended.0 == 0 { now } else { record.ended };
+        self.ns(until.since(record.onset)).saturating_sub(self.ns(now.since(until)))
+    }
+
+    /// Counts a stall of `length_ns` that is over, where the row of its alarm has one that weighs more: what the short
+    /// one says must not take the place of what the long one does. False: it is to be raised.
+    fn count_beside_longer(&mut self, rule: RuleId, site: Site, length_ns: u64, now: Ticks) -> bool {
+        let Some(place) = self.alarms.find(rule, site) else { return false };
+        let record = self.alarms.record(place);
+        let is_explained = self.ns(now.since(record.ended)) <= EXPLAINS_NS;
+        let is_longer = record.ended.0 > 0 && is_explained && self.weight_ns(record, now) > length_ns;
+        if is_longer {
+            let (count, board) = (record.count + 1, Arc::clone(&self.config.board));
+            self.alarms.keep(place, now, Some(count), &board);
+        }
+        is_longer
     }
 
     /// Raises conditions that exceed their limits, keeps those near them, ends those that were
@@ -549,7 +575,9 @@ impl Watchdog {
         let (place, is_new) = self.alarms.raise(raised, now, &board)?;
         let before = before.filter(|_| !is_new);
         let is_worse = before.is_none_or(|before| severity > before);
-        if is_worse || self.alarms.record(place).cause != verdict.cause.name() {
+        let told = self.alarms.record(place);
+        let is_outdated = is_of_now(rule.id) && told.sentence != verdict.sentence;
+        if is_worse || is_outdated || told.cause != verdict.cause.name() {
             self.alarms.explain(place, verdict, now, &board);
         } else {
             self.alarms.keep(place, now, count, &board);

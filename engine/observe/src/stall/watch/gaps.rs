@@ -8,7 +8,7 @@ use crate::board::gaps::Gap;
 use crate::board::{self, Phase};
 use crate::profile::RuleId;
 use crate::roles::RoleKind;
-use crate::stall::verdict;
+use crate::stall::{Cause, verdict};
 use crate::units::Ticks;
 use std::sync::Arc;
 
@@ -44,13 +44,25 @@ impl Watchdog {
         let found = verdict(&seen);
         let rule = self.rule(RuleId::Frozen);
         let board = Arc::clone(&self.config.board);
-        if let Some(place) = self.raise(&rule, Site::Engine(0), rule.severity, from, (found, None), actions) {
+        let length_ns = self.ns(until.since(from));
+        if !self.count_beside_longer(RuleId::Frozen, Site::Engine(0), length_ns, now)
+            && let Some(place) = self.raise(&rule, Site::Engine(0), rule.severity, from, (found, None), actions)
+        {
             self.alarms.end(place, until, &board);
         }
         // One alarm for the whole process, not one for each thread's gap.
         for (index, thread) in self.threads.iter_mut().enumerate() {
             thread.gaps_seen = board::get(&board.thread(index).gaps_count);
         }
+    }
+
+    /// Whether everything stood still for most of `gap`: a thread that sleeps by its policy notes it only when it wakes
+    /// up, after the alarm.
+    fn is_of_freeze(&self, gap: &Gap) -> bool {
+        let Some(place) = self.alarms.find(RuleId::Frozen, Site::Engine(0)) else { return false };
+        let told = self.alarms.record(place);
+        let end = gap.start.plus(gap.length).min(told.ended);
+        told.cause == Cause::Frozen.name() && 2 * end.since(gap.start.max(told.onset)).0 >= gap.length.0
     }
 
     fn take_gaps(&mut self, index: usize, now: Ticks, actions: &mut dyn WatchdogActions) {
@@ -78,6 +90,10 @@ impl Watchdog {
             if told.onset < end && (told.ended.0 == 0 || told.ended > gap.start) {
                 return;
             }
+        }
+        let length_ns = self.ns(gap.length);
+        if self.is_of_freeze(&gap) || self.count_beside_longer(RuleId::FrameGap, site, length_ns, now) {
+            return;
         }
         let Some(before) = self.base_before(index, gap.start) else { return };
         let after = self.base(index, now);

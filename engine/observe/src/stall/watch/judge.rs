@@ -296,7 +296,7 @@ pub(super) fn waits(thread: &Thread, site: Site, then: &Baseline, now: &Baseline
     let share = seen.waited_ns? as f64 * 100.0 / seen.span_ns.max(1) as f64;
     let core = thread.own_core().map_or_else(|| "a core".to_owned(), |core| format!("core {core}"));
     let sentence = format!(
-        "{}: descheduled {share:.0} % of the last {:.1} s: it stood ready for {core} and did not run",
+        "{}: descheduled {share:.0} % of {:.1} s: it stood ready for {core} and did not run",
         thread.name,
         seen.span_ns as f64 / 1e9
     );

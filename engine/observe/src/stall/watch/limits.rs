@@ -76,7 +76,7 @@ fn a_thread_that_waited_for_a_hundredth_of_the_last_half_second_is_said_to_wait(
     let found = waits(5 * MS).unwrap();
     assert_eq!((found.rule, found.site, found.value), (RuleId::Scheduler, THREAD, 1.0));
     assert_eq!((found.verdict.cause, found.verdict.confidence), (Cause::Descheduled, Confidence::Certain));
-    let sentence = "hot-0: descheduled 1 % of the last 0.5 s: it stood ready for core 3 and did not run";
+    let sentence = "hot-0: descheduled 1 % of 0.5 s: it stood ready for core 3 and did not run";
     assert_eq!(found.verdict.sentence, sentence);
     assert_eq!(waits(5 * MS - 1), None);
 }
@@ -278,6 +278,63 @@ fn a_gap_that_an_alarm_of_silence_covers_is_not_told_again() {
     assert!(told(ended.0, ended.0 + 20 * MS), "after it");
 }
 
+/// A process that was stopped for seconds: its threads find many small gaps when they go on.
+#[test]
+fn a_short_stall_just_after_a_long_one_counts_and_does_not_take_its_place() {
+    let mut world = world(Vec::new());
+    world.run(300 * MS, [true, true]);
+    let start = now(&world);
+    let mut tell = |index: usize, start: Ticks, length_ns: u64| {
+        let gap = Gap { number: 1, start, length: Ticks(length_ns), stage: 0 };
+        let told_at = start.plus(Ticks(length_ns + MS));
+        world.dog.note_gap(index, gap, told_at, &mut world.done);
+        let alarm = world.alarm(RuleId::FrameGap, Site::Thread(index as u32)).unwrap();
+        let reason = world.dog.recent(told_at).unwrap().sentence;
+        (alarm.count, alarm.duration_ns / MS, reason.contains("stood still 2000.0 ms"))
+    };
+    let end = start.plus(Ticks(2_000 * MS));
+    assert_eq!(tell(0, start, 2_000 * MS), (1, 2_000, true));
+    assert_eq!(tell(0, end.plus(Ticks(200 * MS)), 20 * MS), (2, 2_000, true));
+    assert_eq!(tell(1, end.plus(Ticks(300 * MS)), 20 * MS), (1, 20, true), "late answers are the long one's");
+    assert_eq!(tell(0, end.plus(Ticks(400 * MS)), 3_000 * MS), (3, 3_000, false), "a longer one is told");
+    assert_eq!(tell(1, end.plus(Ticks(9_000 * MS)), 20 * MS), (2, 20, false));
+}
+
+/// A thread that sleeps by its policy notes the gap when it wakes up, after the alarm.
+#[test]
+fn a_gap_in_which_everything_stood_still_for_most_of_it_is_not_told_again() {
+    for (cause, of_freeze_ms, is_told) in
+        [(Cause::Frozen, 15, false), (Cause::Frozen, 14, true), (Cause::Descheduled, 30, true)]
+    {
+        let mut world = world(Vec::new());
+        world.run(300 * MS, [true, true]);
+        let (onset, length) = (now(&world), Ticks(30 * MS));
+        let verdict = plain(cause, "everything stood still".to_owned());
+        let rule = RuleId::Frozen.bundled();
+        let frozen = world.dog.raise(&rule, Site::Engine(0), rule.severity, onset, (verdict, None), &mut world.done);
+        let (end, board) = (onset.plus(Ticks(of_freeze_ms * MS)), std::sync::Arc::clone(&world.board));
+        world.dog.alarms.end(frozen.unwrap(), end, &board);
+        let gap = Gap { number: 1, start: onset, length, stage: 0 };
+        world.dog.note_gap(0, gap, onset.plus(length), &mut world.done);
+        assert_eq!(world.alarm(RuleId::FrameGap, THREAD).is_some(), is_told, "{cause:?} {of_freeze_ms} ms");
+    }
+}
+
+#[test]
+fn an_alarm_about_what_is_the_case_now_says_it_anew_and_one_about_its_onset_does_not() {
+    for (rule, says) in
+        [(RuleId::Quarantine, "7 of 8"), (RuleId::RunningOut, "7 of 8"), (RuleId::LateAnswers, "1 of 8")]
+    {
+        let mut world = world(Vec::new());
+        for sentence in ["1 of 8", "7 of 8"] {
+            let verdict = plain(Cause::Overload, sentence.to_owned());
+            let (found, now) = (condition(rule, Site::Silo(0, 0), 50.0, None, verdict), now(&world));
+            world.dog.settle(vec![found], now, &mut world.done);
+        }
+        assert_eq!(world.alarm(rule, Site::Silo(0, 0)).unwrap().sentence, says, "{rule}");
+    }
+}
+
 #[test]
 fn gaps_are_told_in_live_and_drain_once_each() {
     for (phase, told) in [(Phase::Warmup, 0), (Phase::Live, 2), (Phase::Drain, 2)] {
@@ -380,7 +437,7 @@ fn raised(world: &mut World, rule: RuleId) -> usize {
 }
 
 #[test]
-fn stalls_dead_roles_and_lost_devices_explain_other_alarms_and_of_several_the_last() {
+fn stalls_dead_roles_and_lost_devices_explain_other_alarms_and_of_several_alike_the_last() {
     let explains = [RuleId::Heartbeat, RuleId::FrameGap, RuleId::Frozen, RuleId::RoleDied, RuleId::DeviceLost];
     for rule in RuleId::ALL {
         let mut world = world(Vec::new());
