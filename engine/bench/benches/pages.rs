@@ -35,7 +35,7 @@ const AREAS: [(&str, &str); 25] = [
     ("graph", "An empty task of the task graph, from submission to its end, on two workers."),
     ("arbiter", "A decision about who may write a page."),
     ("transfer", "A page of 4 KiB moved from one silo to another."),
-    ("placement", "Choosing a silo for a stream, and how evenly silos are loaded then."),
+    ("placement", "Choosing a silo for a stream. `seed-lowest-average`: the silo with the lowest average load."),
     (
         "hosts",
         "Which host decodes a stream. Simulated figures are not measurements: virtual time, the rules of placement as they \
