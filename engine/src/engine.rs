@@ -52,7 +52,7 @@ pub mod wire;
 use crate::board::Board;
 use crate::board::snapshot::Snapshot;
 use crate::clock::{Clock, CounterError};
-use crate::code::shots::ShotSet;
+use crate::code::shots::{ShotError, ShotSet};
 use crate::code::{Measurements, Model};
 use crate::decode::ReadyError;
 use crate::decode::changes::KnownModel;
@@ -127,7 +127,10 @@ pub struct Config {
     pub takes_inputs: bool,
 }
 
-/// Writes the next shot of a stream into the given words; `false` at its end.
+/// Writes the next shot of a stream into the given words, which hold the one before; `false` at its end.
+///
+/// An error, a panic or a bit set beyond the model's ends the run as [`EndedBy::Fault`], after the shots
+/// before it; [`Outcome::input_error`] says why.
 pub type ReadShot = Box<dyn FnMut(&mut [u64]) -> Result<bool, String> + Send>;
 
 /// Source of a run's shots.
@@ -244,7 +247,7 @@ pub enum StartError {
     Host(#[from] HostError),
     #[error(transparent)]
     Plan(#[from] PlanError),
-    #[error(transparent)]
+    #[error("{0}; without a GPU: --device sim")]
     Device(#[from] OpenError),
     #[error(transparent)]
     Model(#[from] ReadyError),
@@ -252,6 +255,16 @@ pub enum StartError {
     Shadow(#[from] ShadowRefused),
     #[error("the model has {found} {what}, and at most {limit} fit; split the experiment")]
     Width { what: &'static str, found: u32, limit: u32 },
+    #[error("{name}: found {found} {what}, expected {expected}; give the shots of this model")]
+    Shots { name: String, what: &'static str, found: u64, expected: u64 },
+    #[error("{name}: found a bit set in shot {shot} beyond its detectors, expected 0; clear it")]
+    OtherBits {
+        name: String,
+        /// Index of the shot, from 0.
+        shot: usize,
+    },
+    #[error("{name}: true observables: {error}")]
+    Truths { name: String, error: ShotError },
     #[error("environment Strict: {0}")]
     Counter(#[from] CounterError),
     #[error(

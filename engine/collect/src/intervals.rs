@@ -18,7 +18,10 @@ pub fn interval_95(events: u64, trials: u64) -> Option<[f64; 2]> {
     let centre = rate + z2 / (2.0 * n);
     let half = Z_95 * (rate * (1.0 - rate) / n + z2 / (4.0 * n * n)).sqrt();
     let scale = 1.0 + z2 / n;
-    Some([((centre - half) / scale).clamp(0.0, 1.0), ((centre + half) / scale).clamp(0.0, 1.0)])
+    // Without an event the interval begins at 0, with nothing but events it ends at 1. Rounding would miss both.
+    let low = if events == 0 { 0.0 } else { ((centre - half) / scale).max(0.0) };
+    let high = if events == trials { 1.0 } else { ((centre + half) / scale).min(1.0) };
+    Some([low, high])
 }
 
 /// The 95 % interval of the expected number where `events` were counted.
@@ -49,6 +52,14 @@ mod tests {
                 (found_low - low).abs() < 1e-4 && (found_high - high).abs() < 1e-4,
                 "{events}/{trials}: {found_low} {found_high}"
             );
+        }
+    }
+
+    #[test]
+    fn the_interval_begins_at_0_without_events_and_ends_at_1_with_nothing_else() {
+        for trials in (1..10_000).chain([1 << 53, u64::MAX]) {
+            assert_eq!(interval_95(0, trials).unwrap()[0], 0.0, "{trials}");
+            assert_eq!(interval_95(trials, trials).unwrap()[1], 1.0, "{trials}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::console::RUN;
 use crate::terminal::Terminal;
-use crate::world::{World, acknowledged, drained, engine, has_keys, lab_with, until};
+use crate::world::{World, acknowledged, calm_lab_with, drained, engine, has_keys, lab_with, until};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -239,7 +239,7 @@ fn every_verb_of_ctl_acts_and_prints_what_was_acknowledged() {
     has_keys(&switched, "action from to epoch changes reverts_in_s threads acknowledged waited_ms pid");
     assert_eq!(switched["to"], "lab");
     until("the profile given back", || world.run("ctl status").exits(0).json()["profile"] == "shared");
-    world.put("mine.ron", lab_with(&[("spin: Lab", "spin: Shared")]));
+    world.put("mine.ron", calm_lab_with(&[("spin: Lab", "spin: Shared")]));
     assert_eq!(acknowledged(&world, "ctl profile ./mine.ron")["to"], "mine");
     assert_eq!(acknowledged(&world, "ctl pause")["held"], true);
     let held = world.run("ctl status").exits(0).json();

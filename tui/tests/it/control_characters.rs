@@ -2,7 +2,7 @@
 //! in reports. None of them reaches a terminal.
 
 use crate::terminal::Terminal;
-use crate::world::{Ran, World, engine, lab_with, until};
+use crate::world::{Ran, World, calm_lab_with, engine, until};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -47,7 +47,7 @@ fn control_characters_of_a_board_a_run_and_a_report_reach_no_terminal() {
     let _one = engine();
     let world = World::new();
     let model = world.put(&format!("{OBEYED}.dem"), MODEL);
-    let profile = format!("{}\n// {OBEYED}\n", lab_with(&[("spin: Lab", "spin: Shared")]));
+    let profile = format!("{}\n// {OBEYED}\n", calm_lab_with(&[("spin: Lab", "spin: Shared")]));
     world.put("profiles/lab.ron", &profile);
     world.put(&format!("profiles/{OBEYED}.ron"), &profile);
     world.put("profiles/malformed.ron", profile.replace("summary: \"", &format!("summary: \"{OBEYED}")));

@@ -1,6 +1,6 @@
 //! Paths, words and variables that are no UTF-8: they work, or one sentence refuses them.
 
-use crate::world::{Ran, World, engine, lab_with, until};
+use crate::world::{Ran, World, calm_lab_with, engine, until};
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -40,7 +40,7 @@ fn paths_in_options_of_a_run_need_not_be_utf8() {
     fs::write(path(b"caf\xe9.dem"), MODEL).unwrap();
     fs::write(path(b"caf\xe9.m2d"), "measurements 3\nD0 0\nD1 1\nL0 2\n").unwrap();
     fs::write(path(b"caf\xe9.b8"), [0, 1, 2, 3]).unwrap();
-    fs::write(path(b"caf\xe9.profiles/mine.ron"), lab_with(&[("spin: Lab", "spin: Shared")])).unwrap();
+    fs::write(path(b"caf\xe9.profiles/mine.ron"), calm_lab_with(&[("spin: Lab", "spin: Shared")])).unwrap();
     fs::write(path(b"caf\xe9.profiles/h\xe9.ron"), "()").unwrap();
     let mut words = Vec::new();
     for (option, name) in [

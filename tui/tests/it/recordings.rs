@@ -387,7 +387,7 @@ fn a_recording_is_replayed_to_identical_screens() {
 fn old_runs_make_room_for_new_ones_and_kept_ones_stay() {
     let _one = engine();
     let world = World::new();
-    let text = crate::world::lab_with(&[("spin: Lab", "spin: Shared"), ("kept_runs: 20", "kept_runs: 2")]);
+    let text = crate::world::calm_lab_with(&[("spin: Lab", "spin: Shared"), ("kept_runs: 20", "kept_runs: 2")]);
     world.put("p/two.ron", text);
     let run = "run --profiles p --profile two --rate 1000 --count 200 --logs logs --json";
     world.run(&format!("{run} --keep")).exits(0);

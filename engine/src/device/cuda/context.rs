@@ -65,8 +65,8 @@ fn remedy(code: i32) -> &'static str {
         code if PROCESS_ERRORS.contains(&code) => {
             "after an error of a kernel the driver gives this process no device; start the engine again"
         }
-        801 => "its memory cannot be shared with the host here; use another device, or --device sim",
-        _ => "see nvidia-smi and the kernel's log (dmesg), or use --device sim",
+        801 => "its memory cannot be shared with the host here; use another device",
+        _ => "see nvidia-smi and the kernel's log (dmesg)",
     }
 }
 

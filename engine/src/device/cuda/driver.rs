@@ -99,24 +99,22 @@ impl Symbols for Opened {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum Absent {
-    #[error("no CUDA driver library (libcuda.so.1); install the NVIDIA driver 580 or later, or use --device sim")]
+    #[error("no CUDA driver library (libcuda.so.1); install the NVIDIA driver 580 or later")]
     Library,
-    #[error("the CUDA driver library lacks {0}; update the NVIDIA driver to 580 or later, or use --device sim")]
+    #[error("the CUDA driver library lacks {0}; update the NVIDIA driver to 580 or later")]
     Symbol(&'static str),
-    #[error("the driver supports CUDA {}.{}, older than 13.0; update the NVIDIA driver to 580 or later, or use --device sim", .found / 1000, .found % 1000 / 10)]
+    #[error("the driver supports CUDA {}.{}, older than 13.0; update the NVIDIA driver to 580 or later", .found / 1000, .found % 1000 / 10)]
     TooOld {
         /// Its API version, as the driver reports it.
         found: i32,
     },
-    #[error("the CUDA driver finds no device; see nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device sim")]
+    #[error("the CUDA driver finds no device; see nvidia-smi and CUDA_VISIBLE_DEVICES")]
     NoDevice,
-    #[error("there is no device {index}, only {count} device(s); choose a number below {count}, or use --device auto")]
+    #[error("there is no device {index}, only {count} device(s); choose a number below {count}")]
     Number { index: u32, count: u32 },
-    #[error(
-        "device {index} ({name}) has compute capability {major}.{minor}, older than 7.5; use another device, or --device sim"
-    )]
+    #[error("device {index} ({name}) has compute capability {major}.{minor}, older than 7.5; use another device")]
     Architecture { index: u32, name: String, major: u32, minor: u32 },
-    #[error("the CUDA driver failed: {0}; see nvidia-smi and the kernel's log, or use --device sim")]
+    #[error("the CUDA driver failed: {0}; see nvidia-smi and the kernel's log")]
     Failed(#[from] Failure),
 }
 
