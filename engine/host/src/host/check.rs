@@ -111,6 +111,19 @@ impl Rule {
     fn hidden(self) -> Row {
         self.found(Verdict::NotVisible, "not visible here")
     }
+
+    /// A row about hot cores, of which there are none: nothing was looked at.
+    fn without_hot_cores(self) -> Row {
+        self.found(Verdict::NotVisible, "no core is left for hot threads")
+    }
+}
+
+/// Why no command can keep the hot cores free, and what can: the kernel needs a core for itself. `None`: one is left
+/// to it.
+fn leaves_no_core(seen: &Observations) -> Option<String> {
+    let most = seen.hot.len().saturating_sub(1).max(1);
+    (seen.spare.as_deref() == Some(&[]))
+        .then(|| format!("leave a core to the system: max_cores: Some({most}) in the profile"))
 }
 
 /// `2-5,8` for a list of cores, `none` for an empty one.

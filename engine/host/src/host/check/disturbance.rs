@@ -4,7 +4,7 @@
 
 use super::interrupts::Source;
 use super::probe::{GAP_NS, Gaps};
-use super::{Observations, Row, Rule, Verdict, ranges};
+use super::{Observations, Row, Rule, Verdict, leaves_no_core, ranges};
 
 /// Interrupts a second that a hot core may take: the kernel's own leftovers under `nohz_full`.
 const PER_SECOND_MAX: u64 = 10;
@@ -19,6 +19,9 @@ pub(super) fn interrupts(seen: &Observations) -> Row {
     let Some((before, after, window_ns)) = &seen.interrupts else {
         return Rule::new("interrupts", expected, why, "").hidden();
     };
+    if seen.hot.is_empty() {
+        return Rule::new("interrupts", expected, why, "").without_hot_cores();
+    }
     let rate = |count: u64| u128::from(count) * 1_000_000_000 / u128::from(*window_ns).max(1);
     let mut loud: Vec<(&Source, u32, u128)> = Vec::new();
     let mut worst = 0;
@@ -46,18 +49,24 @@ pub(super) fn interrupts(seen: &Observations) -> Row {
 
 /// What keeps the kernel's own interrupts away.
 fn quiet(seen: &Observations) -> String {
+    if let Some(why_not) = leaves_no_core(seen) {
+        return why_not;
+    }
     let hot = ranges(&seen.hot);
     let words = format!("nohz_full={hot} rcu_nocbs={hot}");
     let edit = format!("sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{words} /' /etc/default/grub");
     format!("{edit} && sudo update-grub && sudo reboot")
 }
 
-/// What moves a device's interrupt to the other cores.
+/// What moves a device's interrupt to the other cores, best to those that the process may use.
 fn steer(source: &Source, seen: &Observations) -> String {
-    let taken = |core: &u32| seen.hot.contains(core) || seen.siblings.contains(core);
-    let cold: Vec<u32> = seen.allowed.iter().copied().filter(|core| !taken(core)).collect();
-    let to = if cold.is_empty() { "0".to_owned() } else { ranges(&cold) };
-    format!("echo {to} | sudo tee /proc/irq/{}/smp_affinity_list", source.id)
+    if let Some(why_not) = leaves_no_core(seen) {
+        return why_not;
+    }
+    let is_taken = |core: &u32| seen.hot.contains(core) || seen.siblings.contains(core);
+    let cold: Vec<u32> = seen.allowed.iter().copied().filter(|core| !is_taken(core)).collect();
+    let to = if cold.is_empty() { seen.spare.as_deref().unwrap_or(&[0]) } else { &cold };
+    format!("echo {} | sudo tee /proc/irq/{}/smp_affinity_list", ranges(to), source.id)
 }
 
 /// A row for each hot core.
@@ -135,6 +144,20 @@ mod tests {
         assert_eq!(row.verdict, Verdict::Fail);
         assert!(row.found.contains("25 PCI-MSI-0000:00:03.0 0-edge virtio2-input.0 on core 1 200/s"), "{}", row.found);
         assert_eq!(row.fix, "echo 0 | sudo tee /proc/irq/25/smp_affinity_list");
+    }
+
+    #[test]
+    fn an_interrupt_is_sent_to_another_core_and_to_none_where_all_are_hot() {
+        let steered = |hot: &[u32], spare: Option<&[u32]>| {
+            let spare = spare.map(<[u32]>::to_vec);
+            row(&Observations { spare, ..seen(&[("900", "1000")], hot) }).fix
+        };
+        let to = |cores: &str| format!("echo {cores} | sudo tee /proc/irq/25/smp_affinity_list");
+        assert_eq!(steered(&[1], Some(&[0, 2])), to("0"), "which the process may use");
+        assert_eq!(steered(&[0, 1], Some(&[2, 3])), to("2-3"));
+        assert_eq!(steered(&[0, 1], None), to("0"));
+        let none = "leave a core to the system: max_cores: Some(1) in the profile";
+        assert_eq!(steered(&[0, 1], Some(&[])), none);
     }
 
     #[test]

@@ -132,12 +132,16 @@ fn cpuset(seen: &Observations) -> Row {
     let missing: Vec<u32> = seen.hot.iter().copied().filter(|core| !seen.allowed.contains(core)).collect();
     let rule = Rule::new(
         "cpuset",
-        format!("core {} allowed", ranges(&seen.hot)),
+        if seen.hot.is_empty() { "a core".to_owned() } else { format!("core {} allowed", ranges(&seen.hot)) },
         "a thread cannot be pinned to a core outside the process's set",
-        format!("taskset -cp {} $$", ranges(&seen.hot)),
+        if seen.hot.is_empty() {
+            "free a core, or let this process use another one; pinwheel cores says who has them".to_owned()
+        } else {
+            format!("taskset -cp {} $$", ranges(&seen.hot))
+        },
     );
     match (seen.hot.is_empty(), missing.is_empty()) {
-        (true, _) => rule.found(Warn, format!("no hot core in {}", ranges(&seen.allowed))),
+        (true, _) => rule.found(Fail, format!("none of {} is left for hot threads", ranges(&seen.allowed))),
         (false, true) => rule.found(Pass, format!("{} allowed", ranges(&seen.allowed))),
         (false, false) => rule.found(Fail, format!("core {} not allowed", ranges(&missing))),
     }
@@ -178,6 +182,9 @@ fn smt(seen: &Observations) -> Row {
         "whatever runs on a sibling takes up to half of the hot core",
         "echo off | sudo tee /sys/devices/system/cpu/smt/control",
     );
+    if seen.hot.is_empty() {
+        return rule.without_hot_cores();
+    }
     match (seen.smt, seen.siblings.is_empty(), open.is_empty()) {
         (None, true, _) => rule.hidden(),
         (Some(_), true, _) => rule.found(Pass, "hot cores have no siblings"),

@@ -35,6 +35,8 @@ pub struct Observations {
     pub siblings: Vec<u32>,
     /// The cores that the process may use, ascending.
     pub allowed: Vec<u32>,
+    /// The machine's other cores, ascending: neither hot nor a sibling of one.
+    pub spare: Option<Vec<u32>>,
     /// The kernel's command line.
     pub command_line: Option<String>,
     /// Cores without load balancing, ascending.
@@ -84,6 +86,8 @@ impl Observations {
         hot.dedup();
         let mut siblings = host.with_siblings(&hot);
         siblings.retain(|core| !hot.contains(core));
+        let spare = |cores: Vec<u32>| cores.into_iter().filter(|core| !hot.contains(core) && !siblings.contains(core));
+        let spare = Some(topology::online(root)).filter(|cores| !cores.is_empty()).map(|cores| spare(cores).collect());
         let cpu = |core: u32, name: &str| word(root, &format!("sys/devices/system/cpu/cpu{core}/{name}"));
         let number = |path: &str| word(root, path)?.parse::<u64>().ok();
         let signed = |path: &str| word(root, path)?.parse::<i64>().ok();
@@ -98,6 +102,7 @@ impl Observations {
             idle_states: hot.iter().map(|&core| (core, idle_states(root, core))).collect(),
             siblings,
             allowed: host.cores.iter().map(|facts| facts.core).collect(),
+            spare,
             command_line: word(root, "proc/cmdline"),
             isolated: cores("isolated"),
             tickless: cores("nohz_full"),

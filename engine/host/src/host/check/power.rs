@@ -6,7 +6,7 @@
 //! The kernel may not do what its command line asks for: with flags and without `domain`, `isolcpus`
 //! leaves the cores to the scheduler, and `nohz_full` is refused for want of a reliable clock.
 
-use super::{IdleState, Observations, Row, Rule, Verdict, ranges};
+use super::{IdleState, Observations, Row, Rule, Verdict, leaves_no_core, ranges};
 use crate::host::{CORES_MAX, parse_cpu_list};
 
 /// Longest wake-up time that a hot core's idle state may have.
@@ -33,14 +33,20 @@ fn cores_of(seen: &Observations, name: &str) -> Vec<u32> {
     parse_cpu_list(&parts.join(",")).unwrap_or_default()
 }
 
-/// A command that adds words to the kernel's command line.
-fn boot_with(words: &str) -> String {
+/// A command that adds words to the kernel's command line, if that can help.
+fn boot_with(words: &str, seen: &Observations) -> String {
+    if let Some(why_not) = leaves_no_core(seen) {
+        return why_not;
+    }
     let edit = format!("sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{words} /' /etc/default/grub");
     format!("{edit} && sudo update-grub && sudo reboot")
 }
 
 /// A row that needs every hot core in `set`.
 fn covers(rule: Rule, seen: &Observations, set: &[u32], verdict: Verdict) -> Row {
+    if seen.hot.is_empty() {
+        return rule.without_hot_cores();
+    }
     let missing: Vec<u32> = seen.hot.iter().copied().filter(|core| !set.contains(core)).collect();
     if missing.is_empty() {
         rule.found(Verdict::Pass, format!("all hot cores ({})", ranges(&seen.hot)))
@@ -55,7 +61,7 @@ fn isolated(seen: &Observations) -> Row {
         "isolcpus",
         format!("isolcpus=managed_irq,domain,{hot}"),
         "the scheduler may run other programs' threads on hot cores",
-        boot_with(&format!("isolcpus=managed_irq,domain,{hot}")),
+        boot_with(&format!("isolcpus=managed_irq,domain,{hot}"), seen),
     );
     if seen.command_line.is_none() && seen.isolated.is_none() {
         return rule.hidden();
@@ -70,7 +76,7 @@ fn tickless(seen: &Observations) -> Row {
         "nohz_full",
         format!("nohz_full={hot}"),
         "the kernel's periodic tick interrupts each hot core 100 to 1000 times a second",
-        boot_with(&format!("nohz_full={hot}")),
+        boot_with(&format!("nohz_full={hot}"), seen),
     );
     if seen.command_line.is_none() && seen.tickless.is_none() {
         return rule.hidden();
@@ -85,7 +91,7 @@ fn callbacks(seen: &Observations) -> Row {
         "rcu_nocbs",
         format!("rcu_nocbs={hot}"),
         "the kernel's deferred frees run on hot cores",
-        boot_with(&format!("rcu_nocbs={hot}")),
+        boot_with(&format!("rcu_nocbs={hot}"), seen),
     );
     if seen.command_line.is_none() {
         return rule.hidden();

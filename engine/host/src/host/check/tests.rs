@@ -1,7 +1,7 @@
 //! Rows of recorded machines.
 #![allow(clippy::unwrap_used, reason = "harness")]
 
-use super::{Observations, Row, Verdict, judge, ranges, refuses_strict};
+use super::{Interrupts, Observations, Row, Verdict, judge, ranges, refuses_strict};
 use crate::host::HostFacts;
 use crate::host::trees::{MACHINES, machine, write};
 
@@ -82,6 +82,33 @@ fn a_plain_virtual_machine_fails_isolation_and_warns_of_the_rest() {
     assert!(isolated.fix.contains("isolcpus=managed_irq,domain,1 ") && isolated.fix.ends_with("sudo reboot"));
     assert_eq!(row(&rows, "thp").found, "always");
     assert_eq!(row(&rows, "memlock").found, "8192 KiB");
+}
+
+/// Other engines have claimed them all.
+#[test]
+fn without_a_hot_core_no_row_about_hot_cores_passes_and_a_strict_start_is_refused() {
+    let dir = machine("vm2");
+    let host = HostFacts::read_recorded(dir.path()).unwrap();
+    let interrupts = || Interrupts::read(dir.path()).unwrap();
+    let seen = Observations {
+        interrupts: Some((interrupts(), interrupts(), 1_000_000_000)),
+        ..Observations::read(dir.path(), &host, &[])
+    };
+    let rows = judge(&seen);
+    for id in ["isolcpus", "nohz_full", "rcu_nocbs", "interrupts", "smt"] {
+        let row = row(&rows, id);
+        assert_eq!((row.verdict, row.found.as_str()), (NotVisible, "no core is left for hot threads"), "{id}");
+    }
+    assert_eq!(verdicts(&rows, Fail), ["cpuset"]);
+    assert!(row(&rows, "cpuset").fix.contains("pinwheel cores") && refuses_strict(&rows));
+}
+
+#[test]
+fn where_every_core_is_a_hot_one_the_remedy_is_to_leave_one_to_the_system() {
+    let rows = rows("vm2", &[0, 1]);
+    for id in ["isolcpus", "nohz_full", "rcu_nocbs"] {
+        assert_eq!(row(&rows, id).fix, "leave a core to the system: max_cores: Some(1) in the profile", "{id}");
+    }
 }
 
 #[test]
