@@ -431,7 +431,7 @@ fn rings(board: &Board, silo: usize, then: &CounterReading, now: &CounterReading
                 the answers does not"
             ),
         );
-    } else if is_still && new.submitted_ever - new.harvested >= slots && new.answered_slots > 0 {
+    } else if is_still && new.in_path() >= slots && new.answered_slots > 0 {
         full(
             2,
             format!(
@@ -439,7 +439,7 @@ fn rings(board: &Board, silo: usize, then: &CounterReading, now: &CounterReading
                 new.answered_slots
             ),
         );
-    } else if new.dispatched_ever == old.dispatched_ever && new.submitted_ever - new.dispatched_ever >= slots {
+    } else if new.dispatched_ever == old.dispatched_ever && new.in_rx_ring() >= slots {
         full(3, format!("silo {silo}: the rx ring is full and dispatch has taken none for {span_ms:.0} ms"));
     }
 }

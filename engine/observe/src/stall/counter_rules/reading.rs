@@ -49,9 +49,14 @@ impl SiloReading {
         (sum.saturating_sub(old_sum), count.saturating_sub(old_count))
     }
 
-    /// Shots in slots.
+    /// Shots in slots. None if the feed died in a frame: its counts of that frame are missing.
     pub(super) fn in_path(&self) -> u64 {
         self.submitted_ever.saturating_sub(self.harvested)
+    }
+
+    /// Shots that dispatch has not taken; none as above.
+    pub(super) fn in_rx_ring(&self) -> u64 {
+        self.submitted_ever.saturating_sub(self.dispatched_ever)
     }
 
     pub(super) fn is_all_quarantined(&self) -> bool {

@@ -70,3 +70,15 @@ fn the_time_that_a_stall_took_is_not_the_roles_that_it_met() {
     let second = late(&mut counter_rules, &board, 700, 95, Some(&recent)).unwrap();
     assert_eq!((second.verdict.cause, second.verdict.confidence), (Cause::Steal, Confidence::Likely));
 }
+
+/// A feed that dies in a frame publishes none of its counts, and the others go on to the last shot.
+#[test]
+fn shots_of_a_feed_that_died_before_it_counted_them_fill_no_ring() {
+    let (mut counter_rules, board) = world();
+    board::add(&board.dispatch(0).position, 3);
+    board::add(&board.harvest(0).position, 2);
+    for at_ms in [0, 100, 200] {
+        let found = counter_rules.look(&board, at_ms * MS, None);
+        assert!(found.iter().all(|condition| condition.rule != RuleId::RingFull), "{found:?}");
+    }
+}
