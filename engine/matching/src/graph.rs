@@ -78,7 +78,7 @@ pub enum GraphError {
     },
     #[error("{found} {what} are too many; a graph has room for 536870912")]
     Size {
-        /// `detectors` or `edges`.
+        /// `detectors`, `edges` or `words of observables`.
         what: &'static str,
         found: usize,
     },
@@ -384,7 +384,7 @@ impl Graph {
 
 /// Refuses edges that no search could use.
 fn checked(detectors: u32, words: usize, edges: &[Edge<'_>]) -> Result<(), GraphError> {
-    for (what, found) in [("detectors", detectors as usize), ("edges", edges.len())] {
+    for (what, found) in [("detectors", detectors as usize), ("edges", edges.len()), ("words of observables", words)] {
         if found > SIZE_MAX {
             return Err(GraphError::Size { what, found });
         }

@@ -129,7 +129,7 @@ fn row(matcher: &mut Matcher, width: usize, fired: impl IntoIterator<Item = u32>
 #[derive(Debug)]
 pub struct Lookup {
     model: Arc<LookupModel>,
-    /// For each part its fired detectors, a bit each. Clear between shots.
+    /// For each part its fired detectors of the last shot, a bit each.
     syndromes: Vec<u32>,
 }
 
@@ -162,9 +162,9 @@ impl Lookup {
         detectors: impl IntoIterator<Item = u32>,
         observables: &mut [u64],
     ) -> Result<Matched, MatchError> {
-        let found = self.collect(detectors).and_then(|()| self.add_up(observables));
+        // First, because the caller's iterator may have panicked in the last shot.
         self.syndromes.fill(0);
-        found
+        self.collect(detectors).and_then(|()| self.add_up(observables))
     }
 
     fn collect(&mut self, detectors: impl IntoIterator<Item = u32>) -> Result<(), MatchError> {

@@ -184,8 +184,9 @@ impl Matcher {
         let always = self.model.graph.always_edges.iter().copied();
         always.chain(self.weights.opposite()).for_each(|edge| flip(&mut is_chosen, edge));
         self.each_edge(|_, edge| flip(&mut is_chosen, edge));
-        ones(&is_chosen).for_each(&mut take);
+        // Back before `take`, which may panic.
         self.is_chosen = is_chosen;
+        ones(&self.is_chosen).for_each(&mut take);
     }
 
     /// Forgets the last shot's answer, and gives edges their own weights again.

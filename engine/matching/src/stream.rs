@@ -73,6 +73,13 @@ pub enum StreamModelError {
 /// Most rounds times detectors of the largest: 256 times as many as of a model of 2^18 detectors with equal rounds.
 const PLACES_MAX: u64 = 1 << 26;
 
+/// Detectors of the largest round.
+fn most_of_a_round(round_of: &[u32]) -> u32 {
+    let mut rounds = round_of.to_vec();
+    rounds.sort_unstable();
+    rounds.chunk_by(|a, b| a == b).map(|members| members.len() as u32).max().unwrap_or(0)
+}
+
 /// Why a round is refused, or a shot has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -213,7 +220,10 @@ impl StreamModel {
             }
         }
         let graph = Graph::new(u32::try_from(round_of.len()).unwrap_or(u32::MAX), observable_words, edges)?;
-        let rounds = round_of.iter().max().map_or(0, |last| last + 1);
+        let rounds = round_of.iter().max().map_or(0, |last| last.saturating_add(1));
+        if u64::from(rounds) > PLACES_MAX {
+            return Err(StreamModelError::Uneven { rounds, members: most_of_a_round(round_of) });
+        }
         let mut sizes = vec![0u32; rounds as usize];
         let place = |&round: &u32| {
             sizes[round as usize] += 1;

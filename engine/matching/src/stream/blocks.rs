@@ -58,7 +58,7 @@ impl BlockModel {
         if block_rounds == 0 {
             return Err(StreamModelError::Size { what: "block" });
         }
-        let rounds = round_of.iter().max().map_or(1, |last| last + 1);
+        let rounds = round_of.iter().max().map_or(1, |last| last.saturating_add(1));
         let mut whole = StreamModel::new(round_of, observable_words, edges, rounds, rounds)?;
         let starts = (0..whole.rounds).flat_map(|round| whole.starts_of(round)).copied().collect();
         let mut cut_forms = BTreeMap::new();
@@ -190,6 +190,8 @@ impl BlockMatcher {
         let Block { rounds, reach, starts } = &blocks[*index as usize];
         search.forget_regions();
         *error = None;
+        // The caller's iterator may have panicked in the last shot.
+        bits.fill(0);
         for round in rounds.clone() {
             for detector in fired(round) {
                 match whole.numbers.member(round, detector) {

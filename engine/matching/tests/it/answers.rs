@@ -125,6 +125,10 @@ fn what_is_refused_is_refused_with_a_sentence() {
         MatchingModel::new(u32::MAX, 1, []).unwrap_err(),
         GraphError::Size { what: "detectors", found: u32::MAX as usize }
     );
+    assert_eq!(
+        MatchingModel::new(1, usize::MAX, []).unwrap_err(),
+        GraphError::Size { what: "words of observables", found: usize::MAX }
+    );
     let mut matcher = matcher(2, 1, &[good], 0);
     let mut said = |fired: u32, changed: (u32, f64)| {
         matcher.decode_weighted([fired], [changed], &mut [0]).unwrap_err().to_string()
@@ -133,6 +137,17 @@ fn what_is_refused_is_refused_with_a_sentence() {
     assert!(said(0, (1, 1.0)).starts_with("a weight is given for edge 1, but the graph has 1"));
     assert!(said(0, (0, f64::INFINITY)).starts_with("the weight given for edge 0 is inf"));
     assert!(matcher.decode([0], &mut [0]).is_ok());
+}
+
+#[test]
+fn edges_are_handed_out_again_after_the_caller_panicked() {
+    let mut matcher = matcher(1, 1, &[edge(0, None, 1.0, &[])], 1 << 20);
+    matcher.decode([0], &mut [0]).unwrap();
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| matcher.edges(|_| panic!("the caller's"))));
+    assert!(caught.is_err());
+    let mut edges = Vec::new();
+    matcher.edges(|edge| edges.push(edge));
+    assert_eq!(edges, [0]);
 }
 
 #[test]

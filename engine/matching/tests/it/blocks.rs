@@ -36,6 +36,17 @@ impl Shot {
 }
 
 #[test]
+fn a_shot_whose_caller_panicked_is_not_in_the_next_answer() {
+    let edges = [Edge { a: 0, b: None, weight: 1.0, observables: &[1] }];
+    let mut shot = Shot::new(BlockModel::new(&[0], 1, edges, 1).unwrap());
+    let fired = |_| [0, 1].into_iter().inspect(|detector| assert!(*detector == 0, "the caller's"));
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| shot.blocks[0].decode(fired)));
+    assert!(caught.is_err());
+    let mut found = [0];
+    assert_eq!((shot.decode(&[vec![]], 0, &mut found).unwrap().units, found), (0, [0]));
+}
+
+#[test]
 fn blocks_have_the_weight_of_the_whole_shot() {
     let (graphs, mut answered) = (graphs(10_000), 0);
     for seed in 0..graphs {

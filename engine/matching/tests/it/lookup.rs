@@ -49,6 +49,17 @@ fn every_syndrome_has_the_matchers_answer() {
 }
 
 #[test]
+fn a_shot_whose_caller_panicked_is_not_in_the_next_answer() {
+    let edges = [Edge { a: 0, b: None, weight: 1.0, observables: &[1] }];
+    let (_, mut lookup) = both(MatchingModel::new(1, 1, edges).unwrap());
+    let fired = [0, 1].into_iter().inspect(|detector| assert!(*detector == 0, "the caller's"));
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| lookup.decode(fired, &mut [0])));
+    assert!(caught.is_err());
+    let mut found = [0];
+    assert_eq!((lookup.decode([], &mut found).unwrap().units, found), (0, [0]));
+}
+
+#[test]
 fn the_table_of_distance_3_answers_like_the_matcher() {
     let code = bundled_named("surface_d3").unwrap();
     let graph = Graph::new(&code).unwrap();

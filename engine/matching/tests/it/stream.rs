@@ -287,6 +287,12 @@ fn rounds_out_of_order_and_strange_detectors_are_refused() {
     let uneven = |said: StreamModelError| said == StreamModelError::Uneven { rounds: 100_000, members: 100_001 };
     assert!(uneven(StreamModel::new(&round_of, 1, [], 1, 1).map(drop).unwrap_err()));
     assert!(uneven(BlockModel::new(&round_of, 1, [], 1).map(drop).unwrap_err()));
+    // So many rounds are refused before anything is made for them.
+    for last in [1 << 31, u32::MAX] {
+        let many = StreamModelError::Uneven { rounds: last.saturating_add(1), members: 2 };
+        assert_eq!(StreamModel::new(&[3, last, 3], 1, [], 1, 1).map(drop).unwrap_err(), many);
+        assert_eq!(BlockModel::new(&[3, last, 3], 1, [], 1).map(drop).unwrap_err(), many);
+    }
     let said = matcher.round(5, []).unwrap_err().to_string();
     assert_eq!(said, "round 5 was given, but round 3 is next; give each round once, in order");
 }
