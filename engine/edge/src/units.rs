@@ -81,13 +81,13 @@ impl TickRate {
     /// Ticks to nanoseconds.
     #[must_use]
     pub const fn nanos(self, ticks: Ticks) -> Nanos {
-        Nanos(((ticks.0 as u128 * self.nanos_per_tick_q32 as u128) >> 32) as u64)
+        Nanos(scaled(ticks.0, self.nanos_per_tick_q32))
     }
 
     /// Nanoseconds to ticks.
     #[must_use]
     pub const fn ticks(self, nanos: Nanos) -> Ticks {
-        Ticks(((nanos.0 as u128 * self.ticks_per_nano_q32 as u128) >> 32) as u64)
+        Ticks(scaled(nanos.0, self.ticks_per_nano_q32))
     }
 
     /// The raw nanoseconds-per-tick multiplier (32.32), for readers of the board.
@@ -95,6 +95,12 @@ impl TickRate {
     pub const fn nanos_per_tick_q32(self) -> u64 {
         self.nanos_per_tick_q32
     }
+}
+
+/// `count` times a 32.32 multiplier, at most `u64::MAX`.
+const fn scaled(count: u64, q32: u64) -> u64 {
+    let product = (count as u128 * q32 as u128) >> 32;
+    if product > u64::MAX as u128 { u64::MAX } else { product as u64 }
 }
 
 #[cfg(test)]
@@ -117,6 +123,14 @@ mod tests {
         let ticks = rate.ticks(Nanos(1_000_000_000));
         assert!(ticks.0.abs_diff(2_450_000_000) < 10);
         assert!(rate.nanos(ticks).0.abs_diff(1_000_000_000) < 10);
+    }
+
+    /// 292 years once became 54 at 2.45 GHz.
+    #[test]
+    fn a_span_beyond_the_counter_becomes_the_longest() {
+        let fast = TickRate::from_hz(2.45e9);
+        assert_eq!(fast.ticks(Nanos(u64::MAX >> 1)), Ticks(u64::MAX));
+        assert_eq!(TickRate::from_hz(1e6).nanos(Ticks(u64::MAX)), Nanos(u64::MAX));
     }
 
     #[test]

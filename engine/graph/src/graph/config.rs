@@ -108,7 +108,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Selects tasks of these kernels and streams. An empty list selects all.
+    /// Selects tasks of these kernels, and of those from 64 on, and of these streams. An empty list selects all, and so
+    /// does one without a kernel below 64.
     pub fn new(kernels: impl IntoIterator<Item = u16>, streams: impl IntoIterator<Item = u32>) -> Filter {
         let mut filter = Filter::default();
         kernels.into_iter().filter(|kernel| *kernel < 64).for_each(|kernel| filter.kernels |= 1 << kernel);

@@ -411,6 +411,9 @@ impl<B: Body> Worker<B> {
             None => item,
         };
         self.running = Some(Running { item, gate });
+        if item & RECORDED == 0 {
+            self.shared.fanout.begin(item as u32);
+        }
         self.counts[Count::Ran as usize] += 1;
         let work = Work { id, task, worker: self.index, item };
         let ended = match &self.shared.config.trace {
@@ -652,7 +655,7 @@ impl<B: Body> Worker<B> {
     /// Ends a task whose body returned `Launched` in an earlier turn of this worker.
     ///
     /// # Errors
-    /// If the task is not under way.
+    /// If the task has ended, or has not begun.
     pub fn end_launched(&mut self, task: TaskId) -> Result<(), CompleteError> {
         let (slot, gate) = self.shared.launched(task)?;
         self.resolve(slot, 0);
@@ -663,10 +666,10 @@ impl<B: Body> Worker<B> {
     }
 
     /// As [`Self::end_launched`], for a task whose body ran on this worker from `began` on; also
-    /// for recorded tasks.
+    /// for recorded tasks, each once in a round.
     ///
     /// # Errors
-    /// If the task is not under way.
+    /// If the task has ended, or has not begun.
     pub fn end_launched_work(&mut self, work: &Work, began: Ticks) -> Result<(), CompleteError> {
         if matches!(&self.shared.config.trace, Trace::Cycles(wanted) if wanted.takes(work.task.kernel, work.task.stream))
         {
