@@ -66,7 +66,8 @@ impl Watchdog {
         };
         let known: Vec<OtherThread> = seen.others.iter().chain(earlier).cloned().collect();
         let mut named = self.switches.named(&switched.by, &known, NAMED_MAX);
-        seen.others.retain(|other| named.iter().all(|known| known.pid != other.pid));
+        // What an earlier reading recorded is in these records too.
+        seen.others.retain(|other| !other.is_recorded && switched.by.iter().all(|(pid, ..)| *pid != other.pid));
         named.append(&mut seen.others);
         seen.others = named;
     }

@@ -693,6 +693,14 @@ fn threads_by_record_come_before_those_that_were_only_seen_and_keep_their_names(
     assert_eq!(found, expected(&[("earlier", true), ("gone", false), ("seen", false)]));
     let found = named(None, &[other(5, "was seen"), recorded(6, "was recorded")]);
     assert_eq!(found, expected(&[("was recorded", true), ("gone", false), ("seen", false)]), "records were lost");
+    // Of processes with one name the one that ran most stands for all, which may be another one in each reading.
+    let by = vec![(gone, gone, 5 * MS), (gone - 1, gone - 1, 4 * MS)];
+    let others = vec![OtherThread { processes: 2, ..recorded(gone - 2, "cc") }, other(gone - 1, "cc")];
+    let switched = Some(Switched { by, ..Switched::default() });
+    let mut seen = Observations { switched, others, ..Observations::default() };
+    world.dog.name_recorded(&mut seen, &[other(gone, "cc")]);
+    let found: Vec<_> = seen.others.iter().map(|other| (other.processes, other.ran_ns)).collect();
+    assert_eq!(found, [(2, 9 * MS)], "{:?}", seen.others);
 }
 
 #[test]
