@@ -106,8 +106,8 @@ fn paint(model: &Model, pen: &mut Pen<'_>) {
             panels::timeline::draw(model, timeline, &mut pen.rows(height - 2, height - 1).fresh());
         }
     }
-    if let Some(why) = &model.lost {
-        panels::lost::draw(why, &mut pen.rows(height.saturating_sub(4), height - 1).fresh());
+    if let Some((title, why)) = panels::lost::why(model) {
+        panels::lost::draw(title, &why, &mut pen.rows(height.saturating_sub(4), height - 1).fresh());
     }
     let bottom = height - 1 - u16::from(model.timeline.is_some());
     overlay(model, &mut pen.rows(0, height - 1 - tour_rows).fresh());

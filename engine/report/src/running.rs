@@ -107,7 +107,7 @@ pub fn find(wanted: Option<&str>) -> Result<RunningEngine, Unusable> {
             Err(error) => why = Some(error.to_string()),
         }
     }
-    let (about, remedy) = (format!("boards in {}", directory.display()), "start one with pinwheel run");
+    let (about, mut remedy) = (format!("boards in {}", directory.display()), "start one with pinwheel run");
     if let (Some(name), None) = (wanted, pid) {
         let all = list(&alive);
         alive.retain(|found| found.is_run(name));
@@ -120,6 +120,11 @@ pub fn find(wanted: Option<&str>) -> Result<RunningEngine, Unusable> {
         return Err(Unusable::new(about, format!("engines {}", list(&alive)), "one", "name its PID or its run"));
     }
     alive.pop().ok_or_else(|| {
+        let others = if pid.is_some() && why.is_none() { list(&all(&directory)) } else { String::new() };
+        if !others.is_empty() {
+            why = Some(format!("engines {others}"));
+            remedy = "name one of them";
+        }
         let whose = pid.map_or_else(|| "a running engine".to_owned(), |pid| format!("the engine of process {pid}"));
         Unusable::new(about, why.unwrap_or_else(|| "none".to_owned()), whose, remedy)
     })
@@ -139,6 +144,15 @@ pub fn look(follow: &mut Follow, clock: &Clock) -> (OwnerState, Option<Snapshot>
         snapshot
     });
     (owner_state, snapshot)
+}
+
+/// The engines that run.
+fn all(directory: &Path) -> Vec<RunningEngine> {
+    let running = |file: BoardFile| {
+        let follow = Follow::open(&file.path).ok()?;
+        (follow.owner_state() == OwnerState::Alive).then(|| RunningEngine::of(&file, follow))
+    };
+    image::files(directory).into_iter().filter_map(running).collect()
 }
 
 fn list(found: &[RunningEngine]) -> String {

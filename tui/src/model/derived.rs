@@ -10,7 +10,7 @@
 
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    Counters, NoiseShares, NoiseView, SiloView, SlotState, SlotView, Snapshot, SourceView, WorkerState,
+    Counters, NoiseShares, NoiseView, SiloView, SlotState, SlotView, Snapshot, SourceView, ThreadView, WorkerState,
 };
 use pinwheel_report::report::merged;
 use std::cmp::Reverse;
@@ -45,6 +45,8 @@ struct ThreadMark {
     items: u64,
     busy_ns: u64,
     frame_gap: Histogram,
+    /// The longest gap between the snapshot before and this one.
+    gap_max_ns: u64,
     noise: NoiseView,
 }
 
@@ -168,7 +170,8 @@ impl Marks {
         if self.0.len() == MARKS_MAX {
             self.0.pop_front();
         }
-        self.0.push_back(mark(snapshot));
+        let mark = mark(snapshot, self.0.back());
+        self.0.push_back(mark);
         derived
     }
 }
@@ -180,7 +183,8 @@ fn same_shape(mark: &Mark, snapshot: &Snapshot) -> bool {
         && mark.silos.iter().zip(&snapshot.silos).all(|(m, s)| m.stages.len() == s.stages.len())
 }
 
-fn mark(snapshot: &Snapshot) -> Mark {
+/// `last`: the mark before.
+fn mark(snapshot: &Snapshot, last: Option<&Mark>) -> Mark {
     let silo = |silo: &SiloView| SiloMark {
         counters: silo.counters,
         latency: silo.latency.clone(),
@@ -189,11 +193,12 @@ fn mark(snapshot: &Snapshot) -> Mark {
         decisions: decisions(silo),
         rings: silo.rings.iter().map(|ring| (ring.pushed, ring.refusals)).collect(),
     };
-    let threads = snapshot.threads.iter().map(|thread| ThreadMark {
+    let threads = snapshot.threads.iter().enumerate().map(|(i, thread)| ThreadMark {
         frames: thread.frames,
         items: thread.items,
         busy_ns: thread.busy_ns,
         frame_gap: thread.frame_gap.clone(),
+        gap_max_ns: last.map_or(0, |mark| longest_gap_ns(thread, &mark.threads[i])),
         noise: thread.noise.clone(),
     });
     let (silos, threads) = (snapshot.silos.iter().map(silo).collect(), threads.collect());
@@ -314,10 +319,17 @@ fn dispatch_cost(before: &Counters, now: &Counters) -> Option<f64> {
     (shots > 0).then(|| now.dispatch_ns.saturating_sub(before.dispatch_ns) as f64 / shots as f64)
 }
 
+/// The longest gap since `mark`. A recording has the gaps in every second snapshot: in the others it is that of the
+/// snapshot before.
+fn longest_gap_ns(thread: &ThreadView, mark: &ThreadMark) -> u64 {
+    let is_left_out = thread.frames > mark.frames && thread.frame_gap.count() == mark.frame_gap.count();
+    if is_left_out { mark.gap_max_ns } else { thread.frame_gap.since(&mark.frame_gap).max_ns() }
+}
+
 fn derive_threads(snapshot: &Snapshot, first: Option<&Mark>, last: Option<&Mark>, seconds: f64) -> Vec<ThreadDerived> {
-    let one = |(i, thread): (usize, &pinwheel_engine::board::snapshot::ThreadView)| {
+    let one = |(i, thread): (usize, &ThreadView)| {
         let mark = first.map(|mark| &mark.threads[i]);
-        let gap_max_ns = last.map_or(0, |mark| thread.frame_gap.since(&mark.threads[i].frame_gap).max_ns());
+        let gap_max_ns = last.map_or(0, |mark| longest_gap_ns(thread, &mark.threads[i]));
         ThreadDerived {
             busy: mark.map(|mark| (per_s(thread.busy_ns, mark.busy_ns, seconds) / 1e9).clamp(0.0, 1.0)),
             items_per_s: mark.map(|mark| per_s(thread.items, mark.items, seconds)),

@@ -5,12 +5,27 @@
 use super::alarms::{
     AlarmRows, IncidentCounts, events, incident_counts, incident_look, place, place_of, severity_look, stood_for,
 };
+use super::derived::Marks;
 use super::lookups::{LookedUp, LookupResult};
 use crate::tests::synthetic::{SyntheticFaults, snapshot};
 use crate::theme::Tone;
 use pinwheel_engine::board::alarms::AlarmState;
 use pinwheel_engine::board::snapshot::{AlarmView, PairView};
 use pinwheel_engine::profile::Severity;
+
+/// As in a recording, which has the gaps of a thread in every second snapshot.
+#[test]
+fn a_snapshot_without_the_gaps_of_a_thread_has_the_silence_of_the_one_before() {
+    let (mut marks, mut silences) = (Marks::default(), Vec::new());
+    let gaps = [20, 21, 21, 22, 22].map(|step| snapshot(step, SyntheticFaults::None).threads[0].frame_gap.clone());
+    for (step, gaps) in (20..).zip(gaps) {
+        let mut picture = snapshot(step, SyntheticFaults::None);
+        (picture.threads[0].frame_gap, picture.threads[0].heartbeat_age_ns) = (gaps, 0);
+        silences.push(marks.derive(&picture).threads[0].silence_ns);
+    }
+    assert!(silences[1] > 0 && silences[3] > 0, "{silences:?}");
+    assert_eq!((silences[2], silences[4]), (silences[1], silences[3]), "{silences:?}");
+}
 
 #[test]
 fn a_note_never_calls_and_an_acknowledged_or_snoozed_alarm_holds_without_calling() {

@@ -251,7 +251,8 @@ fn every_verb_of_ctl_acts_and_prints_what_was_acknowledged() {
     for (words, part) in [
         ("ctl ack 99", "there is no alarm 99"),
         ("ctl profile nothing", "expected one of"),
-        ("ctl --to 1 pause", "the engine of process 1"),
+        ("ctl --to 1 pause", "(profile mine, run "),
+        ("ctl --to 1 pause", "expected the engine of process 1; name one of them"),
         ("ctl --to nothing pause", "one of run nothing"),
         ("ctl profile lab --for 1ms", "expected 1 s"),
     ] {

@@ -189,7 +189,7 @@ fn mask(silo: &SiloView, derived: &SiloDerived, pen: &mut Pen<'_>, y: u16) {
     }
     let counters = &silo.counters;
     let x = pen.put(x + 1, y, &format!("0x{:x}", silo.idle_mask), Tone::Plain) + 2;
-    let quarantined = format!("quarantined {}", count(counters.quarantined));
+    let quarantined = format!("quarantines {}", count(counters.quarantined));
     let launches = format!("launches {}", count(counters.launched));
     let x = pen.put(x, y, &quarantined, if counters.quarantined == 0 { Tone::Good } else { Tone::Warn }) + 2;
     let x = pen.put(x, y, &launches, Tone::Plain) + 2;

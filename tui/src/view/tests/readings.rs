@@ -75,6 +75,8 @@ fn a_held_or_silent_engine_says_so_before_whose_it_is() {
     update(&mut model, Msg::Snapshot { now_ns: 2_100_000_000, snapshot, finished: Finished::No });
     let screen = text(&drawn(&model));
     assert!(screen.lines().next().unwrap().contains("SILENT 3.2s"), "{screen}");
+    let what = row(&screen, "no hot thread of process 4194303 has run for 3.2s");
+    assert!(!what.contains(';') && screen.contains("pinwheel dump 4194303 does"), "{screen}");
     keys(&mut model, &[Key::Char('f')]);
     update(&mut model, Msg::Lost("process 4194303 is gone".to_owned()));
     let screen = text(&drawn(&model));
