@@ -92,7 +92,7 @@ impl PlannedThread {
             SpinPolicy::Lab | SpinPolicy::Shared => None,
             SpinPolicy::Prod if self.core.is_none() => Some("it is not pinned, and would take a core from others"),
             SpinPolicy::Prod if self.contested => Some("another process has claimed its core"),
-            SpinPolicy::Prod if !self.exclusive => Some("it shares its core, and would never give it back"),
+            SpinPolicy::Prod if !self.exclusive => Some("it shares its core, which a thread under Prod never yields"),
             SpinPolicy::Prod => None,
         }
     }
@@ -166,10 +166,10 @@ impl Plan {
     pub fn refusals(&self) -> Vec<String> {
         let of = |thread: &PlannedThread| {
             let spin =
-                thread.refuses(self.spin).map(|why| format!("{} refuses spin Prod and runs Lab: {why}", thread.name));
+                thread.refuses(self.spin).map(|why| format!("{} runs spin Lab instead of Prod: {why}", thread.name));
             let priority = thread.refuses_priority(self.priority, thread.spin(self.spin));
             let asked = self.priority;
-            [spin, priority.map(|why| format!("{} refuses priority {asked} and runs normal: {why}", thread.name))]
+            [spin, priority.map(|why| format!("{} runs at priority normal instead of {asked}: {why}", thread.name))]
         };
         self.threads.iter().flat_map(of).flatten().collect()
     }

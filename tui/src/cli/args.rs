@@ -4,7 +4,7 @@
 
 use clap::{Parser, Subcommand};
 
-/// Decodes QEC syndromes with a predecoder and CPU decoders on pinned threads, under a live
+/// Decodes syndromes of quantum error correction in real time, on pinned threads, under a live
 /// console.
 ///
 /// Without a command: runs profile lab under the console; without a terminal, prints progress lines

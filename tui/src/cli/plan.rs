@@ -159,8 +159,8 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         let cold = plan.unwrap().threads.into_iter().find(|thread| !thread.exclusive).unwrap();
         for part in [
-            format!("{} refuses spin Prod and runs Lab: ", cold.name),
-            format!("{} refuses priority fifo 10 and runs normal: ", cold.name),
+            format!("{} runs spin Lab instead of Prod: ", cold.name),
+            format!("{} runs at priority normal instead of fifo 10: ", cold.name),
             "Prod, priority fifo 10".to_owned(),
         ] {
             assert!(text.contains(&part), "{part}: {text}");

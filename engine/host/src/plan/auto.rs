@@ -82,7 +82,7 @@ impl Plan {
             let place = if groups.len() > 1 { format!(" on node {node}") } else { String::new() };
             let instead = if profile.threads == Threads::Balanced { ", not balanced" } else { "" };
             notes.push(format!(
-                "{} hot core(s) for {count} silo(s){place}: roles are folded onto fewer threads{instead}",
+                "hot cores{place}: {}, silos: {count}; a silo needs two hot cores, so roles share a thread{instead}",
                 hot_cores.len()
             ));
             drafts.extend(folded(profile, hot_cores, range));

@@ -100,7 +100,7 @@ impl Report {
         writeln!(f)?;
         writeln!(
             f,
-            "  {} detectors, {} observables; device {}, predecoder {}, decoder {}; model {} ({}); {} silo(s), {} stream(s)",
+            "  detectors {}, observables {}; device {}, predecoder {}, decoder {}; model {} ({}); silos {}, streams {}",
             self.detectors,
             self.observables,
             self.device,
