@@ -52,7 +52,7 @@ pub mod wire;
 use crate::board::Board;
 use crate::board::snapshot::Snapshot;
 use crate::clock::{Clock, CounterError};
-use crate::code::shots::{ShotError, ShotSet};
+use crate::code::shots::ShotSet;
 use crate::code::{Measurements, Model};
 use crate::decode::ReadyError;
 use crate::decode::changes::KnownModel;
@@ -255,7 +255,7 @@ pub enum StartError {
     Shadow(#[from] ShadowRefused),
     #[error("the model has {found} {what}, and at most {limit} fit; split the experiment")]
     Width { what: &'static str, found: u32, limit: u32 },
-    #[error("{name}: found {found} {what}, expected {expected}; give the shots of this model")]
+    #[error("{name}: found {found} {what}, expected {expected}; give shots and observables of this model")]
     Shots { name: String, what: &'static str, found: u64, expected: u64 },
     #[error("{name}: found a bit set in shot {shot} beyond its detectors, expected 0; clear it")]
     OtherBits {
@@ -263,8 +263,6 @@ pub enum StartError {
         /// Index of the shot, from 0.
         shot: usize,
     },
-    #[error("{name}: true observables: {error}")]
-    Truths { name: String, error: ShotError },
     #[error("environment Strict: {0}")]
     Counter(#[from] CounterError),
     #[error(

@@ -30,9 +30,9 @@ use super::{
 use crate::arbiter::page::Authority;
 use crate::board::{self, Board, Place, Shape};
 use crate::clock::Clock;
-use crate::code::Model;
 use crate::code::sampler::Sampler;
 use crate::code::shots::ShotSet;
+use crate::code::{Model, words};
 use crate::decode::changes::DecoderChanges;
 use crate::device::cuda::Context;
 use crate::feed::bridge::BridgeEnd;
@@ -87,7 +87,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let (asked, settled) = (config.profile.silos, devices::settle(&mut config.profile)?);
     let (placed, devices) = devices::place(settled, &mut config.profile, &host, &config.boards)?;
     let (model, is_live) = (Arc::clone(config.input.model()), matches!(config.input, Input::Live { .. }));
-    check_width(&model)?;
+    check_fit(&config.input)?;
     check_order(&config)?;
     let decoding = Decoding::of(model, &config.profile)?;
     let report = environment::look(&mut config, &host, &placed, &clock)?;
@@ -505,7 +505,7 @@ fn check_bridge(config: &Config, bridge: Option<&BridgeEnd>) -> Result<(), Start
     }
 }
 
-pub(super) fn check_width(model: &Model) -> Result<(), StartError> {
+fn check_width(model: &Model) -> Result<(), StartError> {
     if model.shot_words() > DETECTOR_WORDS_MAX {
         let soft_bits = model.soft.as_ref().map_or(0, |map| 8 * map.bytes());
         let what = if soft_bits == 0 { "detectors" } else { "detectors and bits of soft bytes" };
@@ -515,6 +515,29 @@ pub(super) fn check_width(model: &Model) -> Result<(), StartError> {
     if model.observable_words() > OBSERVABLE_WORDS_MAX {
         let (found, limit) = (model.observables, OBSERVABLE_WORDS_MAX as u32 * 64);
         return Err(StartError::Width { what: "observables", found, limit });
+    }
+    Ok(())
+}
+
+/// Checks that the model fits the slots, and that the shots of a file are of the model: hot threads copy their words
+/// and index by their bits.
+pub(super) fn check_fit(input: &Input) -> Result<(), StartError> {
+    check_width(input.model())?;
+    let Input::Replay { model, name, shots, observables } = input else { return Ok(()) };
+    let soft_bits = model.soft.as_ref().map(|map| 8 * map.bytes());
+    let bits = soft_bits.map_or(model.detectors, |soft_bits| 64 * model.detector_words() as u32 + soft_bits);
+    let refused = |what, found, expected| StartError::Shots { name: name.clone(), what, found, expected };
+    let check_words = |what, found, expected| {
+        if words(found) == words(expected) { Ok(()) } else { Err(refused(what, found.into(), expected.into())) }
+    };
+    check_words("bits in a shot", shots.width_bits, bits)?;
+    if let Some(shot) = shots.iter().position(|shot| model.has_other_bits(shot)) {
+        return Err(StartError::OtherBits { name: name.clone(), shot });
+    }
+    let Some(truths) = observables else { return Ok(()) };
+    check_words("true observables of a shot", truths.width_bits, model.observables)?;
+    if truths.len() != shots.len() {
+        return Err(refused("shots with true observables", truths.len() as u64, shots.len() as u64));
     }
     Ok(())
 }

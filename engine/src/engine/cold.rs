@@ -7,6 +7,7 @@
 //! joined at the end of a drain; a reader blocked in its input stays until the process ends.
 
 use super::{Input, ReadShot};
+use crate::code::Model;
 use crate::decode::changes::DecoderChanges;
 use crate::feed::order::InputOrder;
 use crate::feed::stage::{Ending, StageFill};
@@ -15,6 +16,7 @@ use crate::pipe::{Answer, home};
 use crate::record::{AnswerRecord, AnswerSink};
 use pinwheel_edge::ring::{BATCH, broadcast};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 #[expect(clippy::disallowed_types, reason = "cold: shared by the engine's holder and its cold threads")]
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -193,7 +195,7 @@ fn record(answer: &Answer, order: &InputOrder, model: u64) -> AnswerRecord {
 pub(super) struct Reader {
     fills: Vec<StageFill>,
     order: InputOrder,
-    words: usize,
+    model: Arc<Model>,
     read: ReadShot,
 }
 
@@ -201,18 +203,21 @@ impl Reader {
     /// A reader for `fills`, one per silo; `None` if the input is no stream.
     pub(super) fn new(order: InputOrder, input: Input, fills: Vec<StageFill>) -> Option<Reader> {
         match input {
-            Input::Stream { model, reader, .. } => {
-                Some(Reader { fills, order, words: model.shot_words(), read: reader })
-            }
+            Input::Stream { model, reader, .. } => Some(Reader { fills, order, model, read: reader }),
             Input::Sampler { .. } | Input::Replay { .. } | Input::Live { .. } => None,
         }
     }
 
     fn run(mut self, stop: &Stop) -> Option<String> {
-        let mut shot = vec![0; self.words];
+        let mut shot = vec![0; self.model.shot_words()];
         let silos = self.fills.len() as u32;
         for index in 0u64.. {
-            match (self.read)(&mut shot) {
+            // A reader that panics would leave the feeds to wait for ever. It is not called again.
+            let read = catch_unwind(AssertUnwindSafe(|| (self.read)(&mut shot)));
+            let read = read.unwrap_or_else(|_| {
+                Err(format!("shot {index}: its reader panicked; standard error has the reason, which is in the reader"))
+            });
+            match read.and_then(|is_shot| if is_shot { self.checked(index, &shot) } else { Ok(false) }) {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => {
@@ -231,6 +236,17 @@ impl Reader {
         self.fills.into_iter().for_each(|fill| fill.end(Ending::End));
         None
     }
+
+    /// Refuses bits that no detector has: hot threads index by them.
+    fn checked(&self, index: u64, shot: &[u64]) -> Result<bool, String> {
+        if self.model.has_other_bits(shot) {
+            let detectors = self.model.detectors;
+            return Err(format!(
+                "shot {index}: found a bit set beyond its {detectors} detectors, expected 0; clear it in the reader"
+            ));
+        }
+        Ok(true)
+    }
 }
 
 /// Starts the reader's thread. The receiver yields its error, if any.
@@ -244,8 +260,10 @@ pub(super) fn spawn_reader(threads: &ColdThreads, reader: Reader, stop: Stop) ->
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::disallowed_methods, reason = "harness")]
-    use super::join;
+    #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "harness")]
+    use super::{InputOrder, Model, ReadShot, Reader, Stop, join};
+    use crate::feed::stage::{Staged, stage};
+    use std::sync::Arc;
     use std::sync::mpsc::channel;
     use std::thread::spawn;
     use std::time::Duration;
@@ -257,5 +275,37 @@ mod tests {
         // Until here it could not end.
         drop(held);
         join(spawn(|| ()), Duration::from_secs(600));
+    }
+
+    /// Why reading ended, and what the feed takes.
+    fn read(reader: ReadShot) -> (Option<String>, [Staged; 3]) {
+        let model = Arc::new(Model::parse(b"error(0.1) D0 D2\n").unwrap());
+        let (fill, mut end) = stage(model.shot_words());
+        let reader = Reader { fills: vec![fill], order: InputOrder::new(1, None), model, read: reader };
+        let said = reader.run(&Stop::new());
+        (said, [0; 3].map(|_| end.take(&mut [0])))
+    }
+
+    #[test]
+    fn a_reader_that_panics_or_sets_a_bit_of_no_detector_ends_its_input_after_the_shots_before() {
+        // Two shots that set all detectors, and a third.
+        let with_third = |third: fn(&mut [u64])| -> ReadShot {
+            let mut count = 0;
+            Box::new(move |shot| {
+                count += 1;
+                shot[0] = 0b111;
+                if count == 3 {
+                    third(shot);
+                }
+                Ok(true)
+            })
+        };
+        let panics = with_third(|_| panic!("a reader's defect"));
+        let sets_another = with_third(|shot| shot[0] = 0b1000);
+        for (reader, expected) in [(panics, "panicked"), (sets_another, "3 detectors")] {
+            let (said, taken) = read(reader);
+            assert!(said.as_ref().is_some_and(|said| said.contains("shot 2: ") && said.contains(expected)), "{said:?}");
+            assert_eq!(taken, [Staged::Shot, Staged::Shot, Staged::Broken]);
+        }
     }
 }

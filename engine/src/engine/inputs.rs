@@ -10,7 +10,7 @@
 //! files to open and what to report.
 
 use super::actor::Actor;
-use super::assemble::check_width;
+use super::assemble::check_fit;
 use super::command::InputSpec;
 use super::reply::Done;
 use super::{Input, StartError};
@@ -105,7 +105,7 @@ pub fn check_input(
     boards: &Path,
 ) -> Result<(), StartError> {
     let model = input.model();
-    check_width(model)?;
+    check_fit(input)?;
     Decoding::of(Arc::clone(model), profile)?;
     match input {
         Input::Live { place, .. } if held != Some(place) => Ok(link::can_open(place, boards)?),
@@ -115,9 +115,12 @@ pub fn check_input(
 
 #[cfg(test)]
 mod tests {
-    use super::{Done, InputQueue, InputSpec};
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Done, Input, InputQueue, InputSpec, check_fit};
+    use crate::code::{Layout, Model, ShotSet};
     use crate::engine::actor::Actor;
     use crate::engine::{EndedBy, Requests};
+    use std::sync::Arc;
     use std::sync::mpsc::Receiver;
 
     fn asked(queue: &InputQueue, from: &str) -> Receiver<Result<Done, String>> {
@@ -152,5 +155,31 @@ mod tests {
         assert!(!requests.ask(Requests::DRAINED) && requests.follows().is_none());
         assert!(!requests.ask(Requests::INPUT) && requests.follows().is_none());
         assert_eq!(requests.drain(), Some(EndedBy::Drained));
+    }
+
+    /// A replay of `bits` and `flips` by a model of three detectors and one observable.
+    fn refused(bits: ShotSet, flips: Option<ShotSet>) -> Option<String> {
+        let model = Arc::new(Model::parse(b"error(0.1) D0 D2 L0\n").unwrap());
+        let (shots, observables) = (Arc::new(bits), flips.map(Arc::new));
+        let input = Input::Replay { model, name: "a.b8".to_owned(), shots, observables };
+        check_fit(&input).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn shots_in_memory_are_of_their_model() {
+        let bits = |detectors, shots| ShotSet::zeros(Layout::detectors(detectors), shots);
+        let flips = |observables, shots| Some(ShotSet::zeros(Layout::observables(observables), shots));
+        assert_eq!(refused(bits(3, 0), None), None);
+        assert_eq!(refused(bits(3, 2), flips(1, 2)), None);
+        let mut other = bits(3, 2);
+        other.words = vec![0b111, 0b1000];
+        for (found, expected) in [
+            (refused(bits(67, 2), None), "a.b8: found 67 bits in a shot, expected 3"),
+            (refused(other, None), "a bit set in shot 1"),
+            (refused(bits(3, 2), flips(65, 2)), "found 65 true observables of a shot, expected 1"),
+            (refused(bits(3, 2), flips(1, 1)), "found 1 shots with true observables, expected 2"),
+        ] {
+            assert!(found.as_ref().is_some_and(|said| said.contains(expected)), "{found:?}");
+        }
     }
 }

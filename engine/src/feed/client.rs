@@ -43,11 +43,11 @@ pub trait Client: Send {
     /// Errors of the system.
     fn welcome(&mut self) -> io::Result<Option<Welcome>>;
 
-    /// Sends a shot, with `bits` in `b8` format. Returns `false` if there is no room yet; send the
-    /// same shot again then.
+    /// Sends a shot, with `bits` in `b8` format. Returns `false` if there is no room yet, or no welcome;
+    /// send the same shot again then.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// Errors of the system; `bits` of another length than the welcome says.
     fn send(&mut self, stream: u32, sequence: u64, bits: &[u8]) -> io::Result<bool> {
         self.send_soft(stream, sequence, bits, &[])
     }
@@ -55,7 +55,7 @@ pub trait Client: Send {
     /// As [`Client::send`], with the shot's soft bytes; none if `soft` is empty.
     ///
     /// # Errors
-    /// Errors of the system; `soft` of another length than the welcome says, through shared memory.
+    /// As [`Client::send`]; `soft` of another length than the welcome says, through shared memory.
     fn send_soft(&mut self, stream: u32, sequence: u64, bits: &[u8], soft: &[u8]) -> io::Result<bool>;
 
     /// Passes received answers to `take`; returns how many.
@@ -172,10 +172,7 @@ impl SocketClient {
     /// Sends part `round` of a shot without soft bytes; `bits` holds the complete shot in `b8` format.
     ///
     /// # Errors
-    /// Errors of the system.
-    ///
-    /// # Panics
-    /// If no welcome has arrived.
+    /// As [`Client::send`].
     pub fn send_part(&mut self, stream: u32, sequence: u64, bits: &[u8], round: u32) -> io::Result<bool> {
         self.send_soft_part((stream, sequence), bits, &[], round)
     }
@@ -187,7 +184,8 @@ impl SocketClient {
         soft: &[u8],
         round: u32,
     ) -> io::Result<bool> {
-        let welcome = self.welcome.expect("a shot's width is known from the welcome");
+        let Some(welcome) = self.welcome else { return Ok(false) };
+        check_width(bits, welcome.bits)?;
         let width = u64::from(welcome.bits);
         let edge = |round: u32| (width * u64::from(round) / u64::from(self.parts)) as u32;
         let (first_bit, end) = (edge(round), edge(round + 1));
@@ -210,6 +208,18 @@ impl SocketClient {
         part.encode(&mut self.out);
         sent(self.socket.send(&self.out))
     }
+}
+
+/// Refuses a shot that is not as wide as the engine's.
+fn check_width(bits: &[u8], expected_bits: u32) -> io::Result<()> {
+    let expected = expected_bits.div_ceil(8) as usize;
+    if bits.len() == expected {
+        return Ok(());
+    }
+    let found = bits.len();
+    let said =
+        format!("found a shot of {found} bytes, expected {expected} for {expected_bits} bits, as the engine has");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, said))
 }
 
 /// The fewest parts of a shot that fit a datagram each; the last one has the soft bytes, too.
@@ -339,12 +349,13 @@ mod tests {
     use crate::units::Nanos;
     use std::net::UdpSocket;
 
-    /// The parts in which a client sends a shot of so many bits, as the engine reads them.
-    fn parts_sent(parts: u32, bits: u32, encoding: Encoding) -> u32 {
+    /// An engine's socket, and a client that it has welcomed.
+    fn welcomed(parts: u32, bits: u32, encoding: Encoding) -> (UdpSocket, SocketClient) {
         let engine = UdpSocket::bind("127.0.0.1:0").unwrap();
         let place = SourceAddress::Udp { at: engine.local_addr().unwrap(), allow: Vec::new() };
         let mut client = SocketClient::connect(&place, 7, parts).unwrap();
         let mut bytes = vec![0; 2 * DATAGRAM_BYTES_MAX];
+        assert!(!client.send(0, 0, &[0]).unwrap(), "no shot before the welcome");
         assert_eq!(client.welcome().unwrap(), None);
         let (_, from) = engine.recv_from(&mut bytes).unwrap();
         let welcome = Welcome { epoch: 1, session: 7, streams: 1, observables: 1, bits, encoding, soft_bytes: 0 };
@@ -353,6 +364,13 @@ mod tests {
         while client.welcome().unwrap().is_none() {}
         while engine.set_nonblocking(true).is_ok() && engine.recv(&mut bytes).is_ok() {}
         engine.set_nonblocking(false).unwrap();
+        (engine, client)
+    }
+
+    /// The parts in which a client sends a shot of so many bits, as the engine reads them.
+    fn parts_sent(parts: u32, bits: u32, encoding: Encoding) -> u32 {
+        let (engine, mut client) = welcomed(parts, bits, encoding);
+        let mut bytes = vec![0; 2 * DATAGRAM_BYTES_MAX];
         let mut record = vec![0xff; bits.div_ceil(8) as usize];
         record.last_mut().into_iter().for_each(|last| *last >>= (8 - bits % 8) % 8);
         assert!(client.send_soft(0, 0, &record, &[]).unwrap());
@@ -381,6 +399,28 @@ mod tests {
     #[test]
     fn a_shot_is_sent_in_no_more_parts_than_it_has_bits() {
         assert_eq!(parts_sent(30, 24, Encoding::Bits), 24);
+    }
+
+    #[test]
+    fn a_shot_of_another_width_or_of_no_decoder_is_refused_in_a_sentence() {
+        let (_engine, mut client) = welcomed(1, 24, Encoding::Bits);
+        for other in [&[0; 2][..], &[0; 4]] {
+            let said = client.send(0, 0, other).unwrap_err().to_string();
+            assert!(said.contains(&format!("{} bytes, expected 3 for 24 bits", other.len())), "{said}");
+        }
+        let at = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let connect = |numbers| {
+            let decoders = CudaqDecoders { numbers, bits: 3, observables: 3 };
+            CudaqClient::connect(at, decoders, frame::SLOT_BYTES, 1)
+        };
+        assert!(connect(vec![]).is_err());
+        let mut client = connect(vec![7]).unwrap();
+        for (stream, bits, expected) in
+            [(0, &[][..], "0 bytes, expected 1"), (1, &[0], "stream 1, expected one below 1")]
+        {
+            let said = client.send(stream, 0, bits).unwrap_err().to_string();
+            assert!(said.contains(expected), "{said}");
+        }
     }
 
     /// Calls to a port that nobody has have no replies.

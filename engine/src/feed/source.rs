@@ -64,7 +64,9 @@ impl Source {
                 if index >= shots.len() as u64 {
                     return Drawn::End;
                 }
-                detectors.copy_from_slice(shots.shot(index as usize));
+                let shot = shots.shot(index as usize);
+                // A shot without detectors has no word in its file, and one here.
+                detectors[..shot.len()].copy_from_slice(shot);
                 let truth = truths.as_ref().map(|truths| truths.shot(index as usize));
                 if let Some(truth) = truth {
                     observables[..truth.len()].copy_from_slice(truth);
@@ -81,5 +83,20 @@ impl Source {
             Source::Live(live) if live.lane.has_ended() => Drawn::End,
             Source::Live(_) => Drawn::NotYet,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Drawn, Source};
+    use crate::code::{Layout, ShotSet};
+    use std::sync::Arc;
+
+    #[test]
+    fn shots_of_a_model_without_detectors_are_drawn_until_their_end() {
+        let shots = Arc::new(ShotSet::zeros(Layout::detectors(0), 2));
+        let mut source = Source::Replay { shots, observables: None };
+        let drawn = [0, 1, 2].map(|index| source.draw(index, &mut [0], &mut [0]));
+        assert_eq!(drawn, [Drawn::Shot { truth_known: false }, Drawn::Shot { truth_known: false }, Drawn::End]);
     }
 }

@@ -172,6 +172,14 @@ impl Model {
         self.soft.as_ref().map_or(0, |map| map.words())
     }
 
+    /// Whether a packed shot has bits set beyond its detectors and its soft bytes.
+    pub fn has_other_bits(&self, shot: &[u64]) -> bool {
+        let beyond =
+            |words: &[u64], bits: u32| words.get(bits as usize / 64).is_some_and(|word| word >> (bits % 64) > 0);
+        let (detectors, soft) = shot.split_at(self.detector_words().min(shot.len()));
+        beyond(detectors, self.detectors) || beyond(soft, self.soft.as_ref().map_or(0, |map| 8 * map.bytes()))
+    }
+
     /// Probability of each detector to fire in one shot: `(1 - Π(1 - 2p)) / 2` over the mechanisms
     /// that flip it.
     pub fn expected_detection_fractions(&self) -> Vec<f64> {

@@ -35,6 +35,9 @@ static HOST: OnceLock<(OsString, Vec<OsString>)> = OnceLock::new();
 
 /// Names the program and arguments that start such a process, before the first plugin: for programs other
 /// than `pinwheel`. The number of the engine's process follows as last argument. The first call counts.
+///
+/// Without it an engine starts its own program with [`HOST_COMMAND`] and that number. A program that does not
+/// call [`host`] then would start another engine instead of the plugin.
 pub fn set_host(program: OsString, arguments: Vec<OsString>) {
     let _ = HOST.set((program, arguments));
 }

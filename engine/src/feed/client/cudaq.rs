@@ -6,7 +6,7 @@
 //! the decoders are, and takes a reply to its first `reset_decoder` for one. Never blocks. Bounds:
 //! [`CALLS_MAX`] calls on their way.
 
-use super::{Client, RECEIVED_MAX, Received, Socket, pack, received_bits, sent};
+use super::{Client, RECEIVED_MAX, Received, Socket, check_width, pack, received_bits, sent};
 use crate::clock::Clock;
 use crate::feed::cudaq::frame::{self, Call};
 use crate::feed::packet::{Encoding, Welcome};
@@ -61,9 +61,13 @@ impl CudaqClient {
     /// Connects to the server at `at`. Each shot is sent in `parts` calls.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// Errors of the system, or no decoder.
     pub fn connect(at: SocketAddr, decoders: CudaqDecoders, slot_bytes: u32, parts: u32) -> io::Result<CudaqClient> {
         let CudaqDecoders { numbers, bits, observables } = decoders;
+        if numbers.is_empty() {
+            let said = "found no decoder, expected one for each stream; name them";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, said));
+        }
         let streams = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
         let encoding = Encoding::Bits;
         let welcome = Welcome { epoch: 0, session: 0, streams, observables, bits, encoding, soft_bytes: 0 };
@@ -126,7 +130,11 @@ impl Client for CudaqClient {
     }
 
     fn send_soft(&mut self, stream: u32, sequence: u64, bits: &[u8], _soft: &[u8]) -> io::Result<bool> {
-        let decoder = self.decoders[stream as usize];
+        let Some(decoder) = self.decoders.get(stream as usize).copied() else {
+            let said = format!("found stream {stream}, expected one below {}, each a decoder", self.decoders.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, said));
+        };
+        check_width(bits, self.welcome.bits)?;
         let (width, parts) = (u64::from(self.welcome.bits), u64::from(self.parts));
         let edge = |part: u32| (width * u64::from(part) / parts) as u32;
         if self.calls_sent == 0 {

@@ -2,7 +2,7 @@
 //!
 //! Owns the client's mapping and its end of the ring. One thread. Never waits. Bounds: the slots.
 
-use super::{Client, RECEIVED_MAX, Received};
+use super::{Client, RECEIVED_MAX, Received, check_width};
 use crate::feed::packet::{Encoding, Welcome};
 use crate::feed::shm::layout::{ANSWER_HEAD_WORDS, SOFT, STATE_LIVE, Shape, client, engine};
 use crate::feed::shm::region::Region;
@@ -70,6 +70,7 @@ impl Client for RegionClient {
 
     fn send_soft(&mut self, stream: u32, sequence: u64, bits: &[u8], soft: &[u8]) -> io::Result<bool> {
         let Some(open) = self.open.as_mut().filter(|open| open.is_granted) else { return Ok(false) };
+        check_width(bits, open.shape.bits)?;
         let expected = open.shape.soft_bytes as usize;
         if !soft.is_empty() && soft.len() != expected {
             let found = format!("found {} soft bytes of a shot, expected {expected}, as the region has", soft.len());
@@ -117,8 +118,7 @@ impl Open {
         soft.iter().enumerate().for_each(|(at, byte)| soft_words[at / 8] |= u64::from(*byte) << (at % 8 * 8));
         match self.shape.encoding {
             Encoding::Bits => {
-                let bytes = bits.iter().take(self.shape.bits.div_ceil(8) as usize);
-                bytes.enumerate().for_each(|(at, byte)| payload[at / 8] |= u64::from(*byte) << (at % 8 * 8));
+                bits.iter().enumerate().for_each(|(at, byte)| payload[at / 8] |= u64::from(*byte) << (at % 8 * 8));
             }
             Encoding::Int32 => (0..self.shape.bits as usize)
                 .for_each(|at| payload[at / 2] |= u64::from(bits[at / 8] >> (at % 8) & 1) << (at % 2 * 32)),
