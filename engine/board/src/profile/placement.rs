@@ -48,8 +48,8 @@ impl TakesPart {
 /// How a silo is chosen for a new stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PlaceBy {
-    /// The better of two silos drawn at random, by average, fullest queue and backlog; each
-    /// placement is charged.
+    /// The better of two silos drawn at random, by average, fullest queue and backlog. A stream that
+    /// is placed counts as load at once, not only in the next snapshot.
     BestOfTwo,
     /// The silo with the lowest average.
     LowestAverage,

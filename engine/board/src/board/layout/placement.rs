@@ -184,7 +184,7 @@ blocks! {
         pressed_since: AtomicU64,
         /// Streams that the silo owns.
         streams: AtomicU64 => streams,
-        /// Charge for placements since the snapshot.
+        /// Share of the queues that streams placed since the snapshot are expected to take.
         charge_bits: AtomicU64 => charge: f64 = fraction,
     } + {
         /// Number of the silo.

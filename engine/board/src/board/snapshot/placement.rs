@@ -74,6 +74,6 @@ pub struct CandidateView {
     pub max: f64,
     /// Expected time to answer the waiting shots.
     pub backlog_ns: u64,
-    /// Charge for placements since the snapshot.
+    /// Share of the queues that streams placed since the snapshot are expected to take.
     pub charge: f64,
 }
