@@ -172,12 +172,20 @@ pub fn verdict(seen: &Observations) -> Verdict {
 /// ran there most.
 fn who_ran(seen: &Observations) -> Vec<(String, u64)> {
     let named = |other: &OtherThread| (other.who(), other.ran_ns);
-    let Some(switched) = seen.switched.as_ref().filter(|switched| is_taken(seen, switched)) else {
-        return seen.others.first().map(named).into_iter().collect();
-    };
+    let taken = seen.switched.as_ref().filter(|switched| is_taken(seen, switched)).map(|switched| switched.taken_ns);
+    let most = || seen.others.first().map(named).into_iter().collect();
+    let Some(out_ns) = taken.or_else(|| yielded(seen).map(|switched| switched.out_ns)) else { return most() };
     // The first three of those that ran at least a quarter of that time.
-    let had_much = |other: &&OtherThread| other.is_recorded && other.ran_ns >= switched.taken_ns / 4;
-    seen.others.iter().filter(had_much).take(3).map(named).collect()
+    let had_much = |other: &&OtherThread| other.is_recorded && other.ran_ns >= out_ns / 4;
+    let found: Vec<_> = seen.others.iter().filter(had_much).take(3).map(named).collect();
+    if found.is_empty() && taken.is_none() { most() } else { found }
+}
+
+/// The records that show it off its core for at least half of the stall, of which less than half was
+/// taken from it: it had yielded its core.
+fn yielded(seen: &Observations) -> Option<&Switched> {
+    let switched = seen.switched.as_ref().filter(|switched| !is_taken(seen, switched))?;
+    (seen.stall_ns > 0 && switched.out_ns >= seen.stall_ns / 2).then_some(switched)
 }
 
 /// Whether the records show that the core was taken for half of the stall. They cover the stall
@@ -393,17 +401,19 @@ fn waiting(seen: &Observations) -> Option<Explanation> {
     }
     let waited = seen.waited_ns.filter(|_| seen.is_share(seen.waited_ns, 50))?;
     let core = seen.found_core.or(seen.core).map_or_else(String::new, |core| format!(" on core {core}"));
-    Some(match who_ran(seen).first() {
-        Some((who, ran_ns)) => {
-            let ran = if *ran_ns > 0 { format!(", which ran {}", ms(*ran_ns)) } else { String::new() };
-            let why = format!("descheduled {} by {who}{ran}{core}", seen.within(waited));
-            (Cause::Descheduled, Confidence::Likely, why)
-        }
-        None => {
-            let unknown = switches::unknown(&seen.hidden);
-            (Cause::Descheduled, Confidence::Likely, format!("descheduled {}{core}; {unknown}", seen.within(waited)))
-        }
-    })
+    let (long, how) = match yielded(seen) {
+        Some(Switched { out_ns, taken: 0, .. }) => (ms(*out_ns), "; it had yielded its core, by record"),
+        Some(switched) => (ms(switched.out_ns), ", by record"),
+        None => (seen.within(waited), ""),
+    };
+    let ran = |ns: u64| if ns > 0 { format!(", which ran {}", ms(ns)) } else { String::new() };
+    let each: Vec<String> = who_ran(seen).iter().map(|(who, ns)| format!("{who}{}", ran(*ns))).collect();
+    let whom = if each.is_empty() {
+        format!("{core}; {}", switches::unknown(&seen.hidden))
+    } else {
+        format!(" by {}{core}", each.join(" and "))
+    };
+    Some((Cause::Descheduled, Confidence::Likely, format!("descheduled {long}{whom}{how}")))
 }
 
 /// What it did while it ran.

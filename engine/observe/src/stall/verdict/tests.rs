@@ -234,6 +234,27 @@ fn what_the_kernel_recorded_of_a_switch_is_certain_and_names_who_took_the_core()
 }
 
 #[test]
+fn a_thread_that_yielded_and_got_its_core_back_late_names_each_who_had_it_meanwhile() {
+    let ran = |pid, command: &str, ms| OtherThread {
+        is_recorded: true,
+        ..OtherThread::seen(pid, command.to_owned(), ms * MS, false)
+    };
+    let switched = Some(Switched { out_ns: 19 * MS, is_of_core: true, ..Switched::default() });
+    let others = vec![ran(81, "cargo", 9), ran(82, "rustc", 6), ran(83, "grep", 3)];
+    let (waited_ns, span_ns) = (Some(70 * MS), 90 * MS);
+    let yielded = Observations { switched, others, waited_ns, span_ns, is_inside: false, ..stall() };
+    assert_eq!(of(&yielded), (Cause::Descheduled, Confidence::Likely));
+    assert!(
+        verdict(&yielded).sentence.ends_with(
+            "descheduled 19.0 ms by cargo (81), which ran 9.0 ms and rustc (82), which ran 6.0 ms on core 1; it had \
+             yielded its core, by record"
+        ),
+        "{}",
+        verdict(&yielded).sentence
+    );
+}
+
+#[test]
 fn a_core_far_below_its_frequency_is_likely_the_cause_and_pressure_is_evidence() {
     let pressure = Some(Pressure { cpu: 479, memory: 0, io: 12 });
     let slow = Observations { ran_ns: Some(10 * MS), frequency: Some((800_000, 3_400_000)), pressure, ..stall() };
