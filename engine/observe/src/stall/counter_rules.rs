@@ -367,13 +367,15 @@ fn errors(silo: usize, long: &CounterReading, now: &CounterReading, found: &mut 
 fn errored(silo: usize, code: ErrorCode, count: u64, now: &CounterReading) -> Verdict {
     let hung = now.silos[silo].device_state != 0 || now.silos[silo].is_all_quarantined();
     let (cause, why) = match code {
-        ErrorCode::LaunchFailed | ErrorCode::LaunchUnknown => (Cause::LaunchesFail, "the device refuses launches"),
+        ErrorCode::LaunchFailed => (Cause::LaunchesFail, "the device refused the launch"),
+        ErrorCode::LaunchUnknown => (Cause::LaunchesFail, "the launch reported an error, and may have run"),
         ErrorCode::DeviceLost => (Cause::DeviceHung, "the device was lost"),
         ErrorCode::LaunchDeadline if hung => (Cause::DeviceHung, "no launch comes back"),
         ErrorCode::LaunchDeadline => (Cause::WorkerLost, "a launch did not come back"),
         _ => (Cause::Errors, FaultCode::Answered(code).name().trim_end_matches(", slot")),
     };
-    plain(cause, format!("silo {silo}: {count} shots answered with {}: {why}", code.name()))
+    let shots = if count == 1 { "shot" } else { "shots" };
+    plain(cause, format!("silo {silo}: {count} {shots} answered with {}: {why}", code.name()))
 }
 
 /// Conditions by state, not by rate.

@@ -255,13 +255,16 @@ fn shots_answered_with_an_error_are_named_by_what_the_code_says() {
         (found.verdict.cause, found.verdict.sentence.strip_prefix(&start).unwrap().to_owned())
     };
     let expected = |cause: Cause, why: &str| (cause, why.to_owned());
-    let refused = expected(Cause::LaunchesFail, "the device refuses launches");
-    assert_eq!(said(ErrorCode::LaunchFailed, 0), refused);
-    assert_eq!(said(ErrorCode::LaunchUnknown, 0), refused);
+    let launches = |why: &str| expected(Cause::LaunchesFail, why);
+    assert_eq!(said(ErrorCode::LaunchFailed, 0), launches("the device refused the launch"));
+    let unknown = launches("the launch reported an error, and may have run");
+    assert_eq!(said(ErrorCode::LaunchUnknown, 0), unknown);
     assert_eq!(said(ErrorCode::DeviceLost, 0), expected(Cause::DeviceHung, "the device was lost"));
     assert_eq!(said(ErrorCode::LaunchDeadline, 1), expected(Cause::DeviceHung, "no launch comes back"));
     assert_eq!(said(ErrorCode::LaunchDeadline, 0), expected(Cause::WorkerLost, "a launch did not come back"));
     assert_eq!(said(ErrorCode::BadAddress, 0), expected(Cause::Errors, "payload address outside payload memory"));
+    let found = one(RuleId::Errors, |board| board::add(&board.harvest(0).errors[ErrorCode::BadAddress as usize], 1));
+    assert!(found.verdict.sentence.contains(": 1 shot answered with "), "{}", found.verdict.sentence);
 }
 
 #[test]
