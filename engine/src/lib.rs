@@ -26,7 +26,8 @@
 //! | `pinwheel_matching` | | exact minimum-weight perfect matching by sparse blossom, union-find, look-up tables, for [`decode`] |
 //! | `pinwheel_graph` | [`graph`] | tasks ordered by the data they read and write; decode workers run them |
 //! | `pinwheel_host` | [`host`], [`plan`] | cores, claims, disturbances; which role runs on which thread and core |
-//! | `pinwheel_observe` | [`stall`], [`record`] | causes of stalls; recordings, events, metrics, run directories |
+//! | `pinwheel_observe` | [`stall`], [`noise`] | causes of stalls; what takes a core away |
+//! | | [`record`] | recordings, events, metrics, run directories |
 //! | this one | [`hot`] | the trait of a role, and the loop that runs roles on a pinned thread |
 //! | | [`device`] | the predecoding device: a GPU, or a stand-in on the CPU |
 //! | | [`arbiter`] | which silo may write a stream's state, and how a page moves |
@@ -40,6 +41,7 @@
 //! | | [`engine`] | start, commands, drain and outcome of a run |
 //! | `pinwheel_collect` | | logical error rates in bulk, without an engine |
 //! | `pinwheel_report` | | reports, pages and boards of runs; the way to a running engine |
+//! | `pinwheel_hosts` | | engines of several hosts that share streams |
 //! | `pinwheel_lab` | | the same roles in seeded virtual time; injected faults; synthetic loads |
 #![warn(missing_docs, unreachable_pub)]
 

@@ -96,7 +96,7 @@ fn read_and_perform() -> u8 {
             let _ = error.print();
             Ok(0)
         }
-        Err(error) => Err(refusal::usage(&error)),
+        Err(error) => Err(refusal::usage(&error, &args::command_of(std::env::args_os()))),
     };
     done.unwrap_or_else(|refusal| {
         say::people(&format!("pinwheel: {}", refusal::sentence(&refusal)));

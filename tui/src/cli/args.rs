@@ -2,7 +2,8 @@
 //!
 //! Pure: parses words to [`Args`].
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use std::ffi::OsStr;
 
 /// Decodes syndromes of quantum error correction in real time, on pinned threads, under a live
 /// console.
@@ -78,6 +79,17 @@ pub enum Command {
         /// Process number of the engine
         engine: i32,
     },
+}
+
+/// The command that the words of a command line name, without options and arguments.
+pub fn command_of(words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
+    let program = Args::command();
+    let (mut command, mut name) = (&program, program.get_name().to_owned());
+    for word in words.into_iter().skip(1) {
+        let Some(verb) = command.find_subcommand(word) else { break };
+        (command, name) = (verb, format!("{name} {}", verb.get_name()));
+    }
+    name
 }
 
 #[cfg(test)]

@@ -90,8 +90,8 @@ pub fn sentence(refusal: &Refusal) -> String {
     if said.chars().nth(SENTENCE_CHARS_MAX).is_none() { said } else { cut(&said).into_owned() }
 }
 
-/// clap's error as one sentence.
-pub fn usage(error: &clap::Error) -> Refusal {
+/// clap's error about a command as one sentence.
+pub fn usage(error: &clap::Error, command: &str) -> Refusal {
     let text = error.to_string();
     let is_help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
     if let Some(said) = is_help.then(|| without_subcommand(&text)).flatten() {
@@ -103,22 +103,15 @@ pub fn usage(error: &clap::Error) -> Refusal {
     // Other tips of clap say how to pass an option's name as a value.
     let similar = text.lines().filter_map(|line| line.trim().strip_prefix("tip: "));
     let similar = similar.filter(|tip| tip.contains("similar")).map(|tip| format!("; {tip}")).collect::<String>();
-    let command =
-        text.lines().find_map(|line| line.strip_prefix("Usage: ")).map_or_else(|| "pinwheel".to_owned(), named);
     Refusal::Usage(format!("{said}{similar}; see '{command} --help'"))
-}
-
-/// The command of a line of usage, without its options and arguments.
-fn named(usage: &str) -> String {
-    let words: Vec<&str> = usage.split(' ').take_while(|word| !word.starts_with(['[', '<', '-'])).collect();
-    words.join(" ")
 }
 
 /// The sentence for a command that was given without one of its subcommands, from the help that clap
 /// prints instead of an error.
 fn without_subcommand(help: &str) -> Option<String> {
     let usage = help.lines().find_map(|line| line.strip_prefix("Usage: "))?;
-    let command = named(usage);
+    let command: Vec<&str> = usage.split(' ').take_while(|word| !word.starts_with(['[', '<'])).collect();
+    let command = command.join(" ");
     let (_, listed) = help.split_once("\nCommands:\n")?;
     // A row of the list is indented by two; the rest of a long row by more.
     let rows = listed.lines().take_while(|line| !line.is_empty()).filter_map(|line| line.strip_prefix("  "));
@@ -131,13 +124,13 @@ fn without_subcommand(help: &str) -> Option<String> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
     use super::usage;
-    use crate::cli::args::Args;
+    use crate::cli::args::{Args, command_of};
     use clap::Parser;
 
     #[test]
     fn what_clap_refuses_becomes_one_line() {
         for (words, part) in [
-            ("pinwheel run --rate -5", "'-5' for '--rate"),
+            ("pinwheel run --rate -5", "see 'pinwheel run --help'"),
             ("pinwheel run --rate nan", "above 0"),
             ("pinwheel run --nonsense", "see 'pinwheel run --help'"),
             ("pinwheel runn", "'runn'; a similar subcommand exists: 'run'; see"),
@@ -154,7 +147,9 @@ mod tests {
             ("pinwheel ctl", "one of: status, profile, pause, resume, rate, decoder,"),
             ("pinwheel cluster", "'pinwheel cluster' requires a subcommand, one of: up; see"),
         ] {
-            let said = usage(&Args::try_parse_from(words.split_whitespace()).unwrap_err()).to_string();
+            let said =
+                usage(&Args::try_parse_from(words.split_whitespace()).unwrap_err(), &command_of(words.split(' ')))
+                    .to_string();
             assert!(said.contains(part) && !said.contains('\n'), "{said}");
         }
     }

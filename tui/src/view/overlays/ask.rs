@@ -82,7 +82,7 @@ fn question(title: &str, columns: u16, mut lines: Vec<Line>, keys: &str, pen: &m
     question_in(&lines, keys, &mut part.framed(title));
 }
 
-/// Threads that would refuse the profile, and other users of the cores.
+/// Threads that would run another policy than the profile's, and other users of the cores.
 fn checks(model: &Model, asked: &Asked) -> Vec<Line> {
     let (Ok(body), Some(picture)) = (&asked.offer.body, model.live.picture.as_deref()) else { return Vec::new() };
     let threads = &picture.snapshot.threads;
@@ -93,7 +93,7 @@ fn checks(model: &Model, asked: &Asked) -> Vec<Line> {
         lines.push(match shared.is_empty() {
             true => ("● every hot thread is alone on its core: all would accept Prod".to_owned(), Tone::Good),
             false => {
-                (format!("▲ these threads share their core and would refuse Prod: {}", shared.join(", ")), Tone::Warn)
+                (format!("▲ these threads share their core and run Lab instead of Prod: {}", shared.join(", ")), Tone::Warn)
             }
         });
     }
