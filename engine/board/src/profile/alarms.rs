@@ -193,7 +193,7 @@ rules! {
         "a defect of this program: keep the run's directory and report it";
     /// A ring is full, and nothing is read from it.
     RingFull = 18, "ring_full", "ms without a move of a full ring", Warn, 100.0, 1.0,
-        "its reader does not read: check the role that reads it";
+        "its reader does not read: check the role that reads it, or the program that takes the answers";
     /// All threads stood still at once.
     Frozen = 19, "frozen", "times limits.heartbeat_ms", Note, 1.0, 1.0,
         "the process, the machine or its host stood still: check what else runs on the host";

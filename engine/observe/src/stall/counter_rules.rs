@@ -212,7 +212,8 @@ impl CounterRules {
         errors(silo, long, now, found);
     }
 
-    /// Why answers of a silo are slow: a recent stall, a busy role, what its shots wait for, or unknown.
+    /// Why answers of a silo are slow: answers that nobody reads, a recent stall, a busy role, what its shots wait for, or
+    /// unknown.
     fn why_slow(
         &self,
         board: &Board,
@@ -222,6 +223,12 @@ impl CounterRules {
         recent: Option<&RecentStall>,
     ) -> Verdict {
         let evidence = joined(&reading::stage_lines(long, now));
+        let mut pairs = self.looks.iter().zip(self.looks.iter().skip(1));
+        if pairs.any(|(then, now)| is_unread(&then.silos[silo], &now.silos[silo])) {
+            let sentence = format!("{what}: who reads the answers did not");
+            let (confidence, who) = (Confidence::Likely, String::new());
+            return Verdict { cause: Cause::RingFull, sentence, confidence, who, evidence };
+        }
         let busiest = self.busiest(board, long, now, None);
         // A role that uses nearly all of its thread's time explains more than a stall. A stall's
         // time is counted in the role that it interrupted, but is not the role's own. If a role has
@@ -415,6 +422,11 @@ fn standing(board: &Board, silo: usize, now: &SiloReading, found: &mut Vec<Condi
     }
 }
 
+/// Whether the ring of answers was full at both readings, and harvest put nothing into it.
+fn is_unread(then: &SiloReading, now: &SiloReading) -> bool {
+    then.sink_is_full && now.sink_is_full && then.harvested == now.harvested
+}
+
 /// Rings that are full and do not move.
 fn rings(board: &Board, silo: usize, then: &CounterReading, now: &CounterReading, found: &mut Vec<Condition>) {
     let (old, new) = (&then.silos[silo], &now.silos[silo]);
@@ -424,25 +436,15 @@ fn rings(board: &Board, silo: usize, then: &CounterReading, now: &CounterReading
         let site = Site::Silo(silo as u32, part);
         found.push(condition(RuleId::RingFull, site, span_ms, None, plain(Cause::RingFull, sentence)));
     };
+    // Without a number of milliseconds: the alarm lasts longer than the two readings.
     let is_still = new.harvested == old.harvested;
-    if new.sink_is_full && old.sink_is_full && is_still {
-        full(
-            1,
-            format!(
-                "silo {silo}: the ring of answers is full and has not moved for {span_ms:.0} ms: who reads \
-                the answers does not"
-            ),
-        );
+    if is_unread(old, new) {
+        full(1, format!("silo {silo}: the ring of answers is full and does not move: who reads the answers does not"));
     } else if is_still && new.in_path() >= slots && new.answered_slots > 0 {
-        full(
-            2,
-            format!(
-                "silo {silo}: all {slots} slots are taken, {} answered, and harvest has taken none for {span_ms:.0} ms",
-                new.answered_slots
-            ),
-        );
+        let answered = new.answered_slots;
+        full(2, format!("silo {silo}: all {slots} slots are taken, {answered} answered, and harvest takes none"));
     } else if new.dispatched_ever == old.dispatched_ever && new.in_rx_ring() >= slots {
-        full(3, format!("silo {silo}: the rx ring is full and dispatch has taken none for {span_ms:.0} ms"));
+        full(3, format!("silo {silo}: the rx ring is full and dispatch takes none"));
     }
 }
 

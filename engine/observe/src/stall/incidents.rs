@@ -215,7 +215,8 @@ fn is_slow(sign: &Sign) -> bool {
 /// a reader of answers that does not read, or a trend of ten seconds.
 fn has_own_reason(sign: &Sign) -> bool {
     let is_reader = sign.rule == RuleId::RingFull && matches!(sign.site, Site::Silo(_, 1));
-    sign.cause == Some(Cause::SlowStage) || is_reader || sign.rule == RuleId::RunningOut
+    let is_unread = sign.rule != RuleId::RingFull && sign.cause == Some(Cause::RingFull);
+    sign.cause == Some(Cause::SlowStage) || is_reader || is_unread || sign.rule == RuleId::RunningOut
 }
 
 /// Whether it is known who, or which part of the engine, made its thread stand still: that is no

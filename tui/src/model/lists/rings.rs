@@ -20,7 +20,7 @@ pub(super) static SPEC: Spec = Spec {
         column("full in all", [0, 12, 12], |m, row| on(m, row, |_, ring| Cell::count(ring.refusals))),
         column("behind", [0, 12, 12], |m, row| on(m, row, |_, ring| behind(ring))),
         column("emptied by", [REST, REST, REST], |m, row| {
-            on(m, row, |_, ring| reader(&ring.name).map_or_else(Cell::absent, |role| Cell::words(role.name())))
+            on(m, row, |_, ring| Cell::words(reader(&ring.name).map_or("its readers", RoleKind::name)))
         }),
     ],
     len: |model| model.picture().map_or(0, |picture| picture.snapshot.silos.iter().map(|silo| silo.rings.len()).sum()),
@@ -75,13 +75,13 @@ fn behind(ring: &RingView) -> Cell {
     Cell::maybe(ring.lags.iter().flatten().max().map(|lag| *lag as f64), number)
 }
 
-/// The role that empties the ring of that name.
+/// The role that empties the ring of that name; `None` for that of answers, whose readers are no hot threads.
 pub fn reader(name: &str) -> Option<RoleKind> {
     Some(match name {
         "rx" => RoleKind::Dispatch,
         "ready" => RoleKind::Graph,
         "lanes" => RoleKind::Decode,
-        "tx" | "answers" => RoleKind::Harvest,
+        "tx" => RoleKind::Harvest,
         _ => return None,
     })
 }

@@ -316,21 +316,47 @@ fn a_lost_device_and_duplicates_stand_as_long_as_the_board_says_so() {
     }
 }
 
+/// The ring of answers has room for 4, and its reader lags by `lag`; 8 slots.
+fn sink(board: &Board, lag: u64) {
+    let harvest = board.harvest(0);
+    board::set(&harvest.sink_capacity, 4);
+    board::set(&harvest.sink_readers, 1);
+    board::set(&harvest.sink_lags[0], lag);
+}
+
+#[test]
+fn answers_that_nobody_read_make_shots_late_and_pile_up_whatever_stood_still_meanwhile() {
+    for rule in [RuleId::LateAnswers, RuleId::Backlog] {
+        let verdict = |full_looks: u64| {
+            let (mut rules, board) = world();
+            let mut found = Vec::new();
+            for look in 0..30 {
+                sink(&board, if look < 29 - full_looks { 0 } else { 4 });
+                board::add(&board.feed(0).scheduled, 10);
+                if look == 29 {
+                    sink(&board, 0);
+                    board::add(&board.harvest(0).answered, 20);
+                    board::add(&board.harvest(0).late, 20);
+                }
+                found = rules.look(&board, look * 100 * MS, Some(&stall(0, 90)));
+            }
+            found.into_iter().find(|condition| condition.rule == rule).unwrap().verdict
+        };
+        assert_eq!(verdict(1).cause, Cause::Steal, "full for a moment");
+        let unread = verdict(2);
+        assert_eq!((unread.cause, unread.confidence), (Cause::RingFull, Confidence::Likely));
+        assert!(unread.sentence.ends_with(": who reads the answers did not"), "{}", unread.sentence);
+    }
+}
+
 #[test]
 fn a_full_ring_that_does_not_move_names_who_does_not_take() {
-    /// The ring of answers has room for 4, and its reader lags by `lag`; 8 slots.
-    fn sink(board: &Board, lag: u64) {
-        let harvest = board.harvest(0);
-        board::set(&harvest.sink_capacity, 4);
-        board::set(&harvest.sink_readers, 1);
-        board::set(&harvest.sink_lags[0], lag);
-    }
     let full = |change: &dyn Fn(&Board, u64)| {
         let found = after(2, RuleId::RingFull, |board, look| change(board, look));
         found.into_iter().map(|found| (found.site, found.value, found.verdict.sentence)).collect::<Vec<_>>()
     };
     let answers = full(&|board, _| sink(board, 4));
-    let sentence = "silo 0: the ring of answers is full and has not moved for 100 ms: who reads the answers does not";
+    let sentence = "silo 0: the ring of answers is full and does not move: who reads the answers does not";
     assert_eq!(answers, [(Site::Silo(0, 1), 100.0, sentence.to_owned())]);
     assert_eq!(full(&|board, _| sink(board, 3)), []);
     assert_eq!(full(&|board, _| sink(board, u64::MAX)), [], "nobody reads");
@@ -345,7 +371,7 @@ fn a_full_ring_that_does_not_move_names_who_does_not_take() {
         board::set(&stamps.answered, 6);
     };
     let slots = full(&|board, _| taken(board, 8));
-    let sentence = "silo 0: all 8 slots are taken, 1 answered, and harvest has taken none for 100 ms";
+    let sentence = "silo 0: all 8 slots are taken, 1 answered, and harvest takes none";
     assert_eq!(slots, [(Site::Silo(0, 2), 100.0, sentence.to_owned())]);
     assert_eq!(full(&|board, _| taken(board, 7)), []);
     assert_eq!(full(&|board, _| (taken(board, 8), board::set(&board.slots(0)[3].harvested, 5)).1), []);
@@ -359,7 +385,7 @@ fn a_full_ring_that_does_not_move_names_who_does_not_take() {
             board::set(&board.dispatch(0).position, dispatched);
         })
     };
-    let sentence = "silo 0: the rx ring is full and dispatch has taken none for 100 ms";
+    let sentence = "silo 0: the rx ring is full and dispatch takes none";
     assert_eq!(waiting(1), [(Site::Silo(0, 3), 100.0, sentence.to_owned())]);
     assert_eq!(waiting(2), []);
     let moves = |board: &Board, look: u64| {

@@ -83,6 +83,7 @@ fn each_cause_explains_what_it_leads_to_and_nothing_else() {
         // It is not why a stage is slow, why a decoder panics, or why nobody reads the answers or
         // sends shots.
         (stall(Descheduled), late(Cause::SlowStage, 1_100), false),
+        (stall(Descheduled), late(Cause::RingFull, 1_100), false),
         (stall(Descheduled), panics.clone(), false),
         (stall(Descheduled), full(1), false),
         (stall(LongHandler), quarantine.clone(), false),
