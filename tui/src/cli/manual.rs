@@ -13,7 +13,7 @@ use std::io;
 /// Meaning of each exit status.
 pub const EXIT_STATUSES: [(&str, &str); 4] = [
     ("0", "Success."),
-    ("1", "The command ran but found a problem: lost shots, a failed drill, a failed strict check, a command that a hot thread did not confirm."),
+    ("1", "The command ran but found a problem: lost shots, a failed drill or check, a thread that did not confirm."),
     ("2", "Unusable input or environment; one sentence says what was found, what was expected, and what to do."),
     ("130, 143", "After SIGINT or SIGTERM, with a clean drain."),
 ];
