@@ -92,9 +92,10 @@ fn checks(model: &Model, asked: &Asked) -> Vec<Line> {
         let shared: Vec<&str> = shared.collect();
         lines.push(match shared.is_empty() {
             true => ("● every hot thread is alone on its core: all would accept Prod".to_owned(), Tone::Good),
-            false => {
-                (format!("▲ these threads share their core and run Lab instead of Prod: {}", shared.join(", ")), Tone::Warn)
-            }
+            false => (
+                format!("▲ these threads share their core and run Lab instead of Prod: {}", shared.join(", ")),
+                Tone::Warn,
+            ),
         });
     }
     let planned = |core: u32| threads.iter().any(|thread| thread.core == Some(core));
