@@ -6,7 +6,8 @@
 //! refers to is replaced. A device or FIFO is written directly.
 //!
 //! Runs on cold threads. Bounded by one buffer of [`BUFFER_BYTES`] and [`HIDDEN_NAMES_MAX`] names.
-//! Never leaves a partial file: dropping an output that was not committed removes it.
+//! Never leaves a partial file that nobody asked for: dropping an output that was not committed removes it,
+//! unless it is [kept](Output::kept).
 
 use crate::files;
 use std::fs::{self, File, OpenOptions};
@@ -42,6 +43,8 @@ pub struct Output {
     writer: BufWriter<Sink>,
     /// Hidden name and final name; `None` if it is written directly.
     rename: Option<(PathBuf, PathBuf)>,
+    /// What was written stays under the hidden name if it is not committed.
+    is_kept: bool,
 }
 
 #[derive(Debug)]
@@ -69,7 +72,11 @@ impl Write for Sink {
 impl Output {
     /// Standard output.
     pub fn stdout() -> Output {
-        Output { writer: BufWriter::with_capacity(BUFFER_BYTES, Sink::Stdout(io::stdout())), rename: None }
+        Output {
+            writer: BufWriter::with_capacity(BUFFER_BYTES, Sink::Stdout(io::stdout())),
+            rename: None,
+            is_kept: false,
+        }
     }
 
     /// A file. `purpose` names it in errors ("--predictions").
@@ -100,7 +107,11 @@ impl Output {
             // A rename would replace the device or FIFO itself.
             Ok(found) if !found.is_file() => {
                 let file = OpenOptions::new().write(true).open(&place)?;
-                Ok(Output { writer: BufWriter::with_capacity(BUFFER_BYTES, Sink::File(file)), rename: None })
+                Ok(Output {
+                    writer: BufWriter::with_capacity(BUFFER_BYTES, Sink::File(file)),
+                    rename: None,
+                    is_kept: false,
+                })
             }
             // A private file stays private.
             Ok(found) => Output::hidden(place, Some(found.permissions())),
@@ -111,7 +122,7 @@ impl Output {
     fn hidden(place: PathBuf, permissions: Option<fs::Permissions>) -> io::Result<Output> {
         let (file, hidden) = create_hidden(&place)?;
         let writer = BufWriter::with_capacity(BUFFER_BYTES, Sink::File(file));
-        let output = Output { writer, rename: Some((hidden.clone(), place)) };
+        let output = Output { writer, rename: Some((hidden.clone(), place)), is_kept: false };
         if let Some(permissions) = permissions {
             fs::set_permissions(&hidden, permissions)?;
         }
@@ -123,10 +134,23 @@ impl Output {
         fs::metadata(path).map_or(true, |found| found.is_file())
     }
 
+    /// The same output; what was written stays in the [partial](Output::partial) file if it is not committed,
+    /// because hours of a run may be in it.
+    #[must_use]
+    pub fn kept(mut self) -> Output {
+        self.is_kept = true;
+        self
+    }
+
+    /// The file under its hidden name; `None` if it is written directly.
+    pub fn partial(&self) -> Option<&Path> {
+        self.rename.as_ref().map(|(hidden, _)| hidden.as_path())
+    }
+
     /// Writes the rest and renames the file to its final name.
     ///
     /// # Errors
-    /// If it cannot be written. No file is left behind.
+    /// If it cannot be written. No file is left behind, unless it is [kept](Output::kept).
     pub fn commit(mut self) -> io::Result<()> {
         self.writer.flush()?;
         if let Some((hidden, place)) = &self.rename {
@@ -151,7 +175,11 @@ impl Drop for Output {
     fn drop(&mut self) {
         if let Some((hidden, _)) = &self.rename {
             // Errors are ignored: the run has reported its own by now.
-            let _ = fs::remove_file(hidden);
+            let _ = self.writer.flush();
+            let has_content = fs::metadata(hidden).is_ok_and(|found| found.len() > 0);
+            if !self.is_kept || !has_content {
+                let _ = fs::remove_file(hidden);
+            }
         }
     }
 }
@@ -212,6 +240,19 @@ mod tests {
         drop(output);
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(names(dir.path()), ["out"]);
+    }
+
+    #[test]
+    fn a_kept_output_that_is_dropped_leaves_what_was_written_and_nothing_if_that_was_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out");
+        let mut output = Output::file(&path, "--answers").unwrap().kept();
+        output.write_all(b"new").unwrap();
+        let partial = output.partial().unwrap().to_owned();
+        drop(output);
+        assert!(!path.exists() && fs::read(partial).unwrap() == b"new");
+        drop(Output::file(&path, "--answers").unwrap().kept());
+        assert_eq!(names(dir.path()).len(), 1, "{:?}", names(dir.path()));
     }
 
     #[test]

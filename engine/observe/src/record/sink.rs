@@ -2,7 +2,8 @@
 //!
 //! Owned and called by one cold thread of the engine. Bounded by the reorder window
 //! ([`SinkConfig::window_shots`]) and one buffer per output. Never fails a run: the first error of
-//! each output is kept as one sentence, that output stops, and the other goes on.
+//! each output is kept as one sentence, that output stops, and the other goes on. What was written before
+//! stays under a hidden name, which the sentence has.
 
 use super::output::{Output, OutputError};
 use super::reorder::Reorder;
@@ -73,15 +74,45 @@ pub struct AnswerSink {
 
 #[derive(Debug)]
 struct Predictions {
-    path: PathBuf,
+    file: Named,
     order: Reorder,
     writer: ShotWriter<Output>,
 }
 
 #[derive(Debug)]
 struct Answers {
-    path: PathBuf,
+    file: Named,
     output: Output,
+}
+
+/// What an output is called in an error.
+#[derive(Debug)]
+struct Named {
+    option: &'static str,
+    path: PathBuf,
+    /// Where it stays if it cannot be finished.
+    partial: Option<PathBuf>,
+}
+
+impl Named {
+    fn of(option: &'static str, path: &Path, output: &Output) -> Named {
+        Named { option, path: path.to_owned(), partial: output.partial().map(Path::to_owned) }
+    }
+
+    /// That it stops because of `why`, and what is left of it.
+    fn stopped(&self, why: &dyn std::fmt::Display) -> String {
+        let Named { option, path, partial } = self;
+        let has_content = |partial: &&PathBuf| std::fs::metadata(partial).is_ok_and(|found| found.len() > 0);
+        let left = match partial.as_ref().filter(has_content) {
+            Some(partial) => format!("what was written is in {}", partial.display()),
+            None => "the output is incomplete".to_owned(),
+        };
+        format!("{option} {}: {why}; {left}", path.display())
+    }
+
+    fn refused(&self, error: &dyn std::fmt::Display) -> String {
+        self.stopped(&format!("cannot write it ({error})"))
+    }
 }
 
 /// One line of `--answers`.
@@ -115,8 +146,11 @@ impl AnswerSink {
         assert!(layout.words() <= OBSERVABLE_WORDS_MAX, "{} observables", config.observables);
         let open_answers = || match &config.answers {
             None => Ok(None),
-            Some(path) if path == Path::new("-") => Ok(Some(Answers { path: path.clone(), output: Output::stdout() })),
-            Some(path) => Output::file(path, "--answers").map(|output| Some(Answers { path: path.clone(), output })),
+            Some(path) => {
+                let is_stdout = path == Path::new("-");
+                let output = if is_stdout { Output::stdout() } else { Output::file(path, "--answers")?.kept() };
+                Ok(Some(Answers { file: Named::of("--answers", path, &output), output }))
+            }
         };
         // Opening a FIFO waits for its reader. So open it first: a signal meanwhile leaves no
         // hidden file.
@@ -125,10 +159,11 @@ impl AnswerSink {
         let predictions = match &config.predictions {
             None => None,
             Some(path) => {
-                let output = Output::file(path, "--predictions")?;
+                let output = Output::file(path, "--predictions")?.kept();
+                let file = Named::of("--predictions", path, &output);
                 let writer = ShotWriter::new(output, config.format, layout);
                 let order = Reorder::new(config.window_shots, layout.words());
-                Some(Predictions { path: path.clone(), order, writer })
+                Some(Predictions { file, order, writer })
             }
         };
         let answers = if early.is_some() { early } else { open_answers()? };
@@ -152,7 +187,7 @@ impl AnswerSink {
         if let Some(answers) = &mut self.answers
             && let Err(error) = answers.write(record, self.words, self.error_name)
         {
-            self.trouble.push(refused("--answers", &answers.path, &error));
+            self.trouble.push(answers.file.refused(&error));
             self.answers = None;
         }
     }
@@ -162,7 +197,7 @@ impl AnswerSink {
         if let Some(answers) = &mut self.answers
             && let Err(error) = answers.output.flush()
         {
-            self.trouble.push(refused("--answers", &answers.path, &error));
+            self.trouble.push(answers.file.refused(&error));
             self.answers = None;
         }
     }
@@ -177,8 +212,8 @@ impl AnswerSink {
         if let Some(predictions) = self.predictions {
             trouble.extend(predictions.finish().err());
         }
-        if let Some(Answers { path, output }) = self.answers {
-            trouble.extend(output.commit().err().map(|error| refused("--answers", &path, &error)));
+        if let Some(Answers { file, output }) = self.answers {
+            trouble.extend(output.commit().err().map(|error| file.refused(&error)));
         }
         if trouble.is_empty() { Ok(()) } else { Err(trouble.join("; ")) }
     }
@@ -188,18 +223,18 @@ impl Predictions {
     fn take(&mut self, record: &AnswerRecord, words: usize) -> Result<(), String> {
         let zeros = [0; OBSERVABLE_WORDS_MAX];
         let observables = if record.error == 0 { &record.observables } else { &zeros };
-        let Predictions { path, order, writer } = self;
+        let Predictions { file, order, writer } = self;
         order
             .insert(record.index, &observables[..words], |shot| writer.write_shot(shot))
-            .map_err(|error| format!("--predictions {}: {error}; run with fewer silos or without it", path.display()))?
-            .map_err(|error| refused("--predictions", path, &error))
+            .map_err(|error| file.stopped(&format!("{error}; run with fewer silos or without it")))?
+            .map_err(|error| file.refused(&error))
     }
 
     fn finish(self) -> Result<(), String> {
-        let Predictions { path, mut order, mut writer } = self;
-        order.finish(|shot| writer.write_shot(shot)).map_err(|error| refused("--predictions", &path, &error))?;
-        let output = writer.finish().map_err(|error| refused("--predictions", &path, &error))?;
-        output.commit().map_err(|error| refused("--predictions", &path, &error))
+        let Predictions { file, mut order, mut writer } = self;
+        order.finish(|shot| writer.write_shot(shot)).map_err(|error| file.refused(&error))?;
+        let output = writer.finish().map_err(|error| file.refused(&error))?;
+        output.commit().map_err(|error| file.refused(&error))
     }
 }
 
@@ -225,10 +260,6 @@ impl Answers {
         serde_json::to_writer(&mut self.output, &line)?;
         self.output.write_all(b"\n")
     }
-}
-
-fn refused(option: &str, path: &Path, error: &dyn std::fmt::Display) -> String {
-    format!("{option} {}: cannot write it ({error}); the output is incomplete", path.display())
 }
 
 #[cfg(test)]

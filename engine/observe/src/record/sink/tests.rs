@@ -107,6 +107,22 @@ fn a_full_disk_is_one_sentence_and_the_other_output_goes_on() {
 }
 
 #[test]
+fn what_was_written_before_a_failure_stays_and_the_error_says_where() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path(), Format::B8, 1);
+    let mut sink = AnswerSink::new(&config).unwrap();
+    (0..3).for_each(|index| sink.accept(&record(index, 1, 0)));
+    let said = |sink: &AnswerSink| sink.answers.as_ref().unwrap().file.refused(&"No space left");
+    assert!(said(&sink).ends_with("; the output is incomplete"), "nothing of it is on the disk: {}", said(&sink));
+    sink.flush();
+    let said = said(&sink);
+    drop(sink);
+    let (_, partial) = said.split_once("what was written is in ").unwrap();
+    assert_eq!(fs::read_to_string(partial).unwrap().lines().count(), 3, "{said}");
+    assert!(!dir.path().join("answers").exists() && !dir.path().join("predictions").exists());
+}
+
+#[test]
 fn an_answer_beyond_the_window_stops_the_predictions_with_a_reason() {
     let dir = tempfile::tempdir().unwrap();
     let mut sink = AnswerSink::new(&config(dir.path(), Format::B8, 1)).unwrap();
