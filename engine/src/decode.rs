@@ -76,7 +76,7 @@ pub trait Matcher: Send {
     ///
     /// # Panics
     ///
-    /// If a slice differs in length from the model's words.
+    /// If a slice differs in length from the model's words; by windows, also if a bit past the detectors is set.
     fn decode(&mut self, syndrome: &[u64], observables: &mut [u64]) -> Result<Decoded, DecodeError>;
 
     /// Bytes on the heap, without what is shared; a bound for every shot.

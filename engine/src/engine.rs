@@ -207,7 +207,7 @@ pub enum EndedBy {
     Input,
     /// The operator asked for a drain.
     Drained,
-    /// This signal was received.
+    /// The owner asked for a drain because it received this signal; the owner notes that in the outcome.
     Signal(i32),
     /// A role died, or reading the input failed.
     Fault,
@@ -345,7 +345,6 @@ impl Requests {
     const DRAINED: u64 = 1;
     /// As `DRAINED`, and a run on another input follows.
     const INPUT: u64 = 2;
-    const SIGNAL: u64 = 1 << 32;
 
     fn new(takes_inputs: bool) -> Requests {
         let (drain, hurry) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -353,8 +352,7 @@ impl Requests {
     }
 
     /// Stores the reason `word` for a drain; whether it is the first. The first reason stays,
-    /// except that a plain drain or a signal replaces a drain for another input: then no run
-    /// follows.
+    /// except that a plain drain replaces a drain for another input: then no run follows.
     fn ask(&self, word: u64) -> bool {
         let replace = |old| self.drain.compare_exchange(old, word, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         let is_first = replace(0);
@@ -379,11 +377,7 @@ impl Requests {
     }
 
     fn drain(&self) -> Option<EndedBy> {
-        match self.drain.load(Ordering::Relaxed) {
-            0 => None,
-            Self::DRAINED | Self::INPUT => Some(EndedBy::Drained),
-            word => Some(EndedBy::Signal((word & 0xffff) as i32)),
-        }
+        (self.drain.load(Ordering::Relaxed) != 0).then_some(EndedBy::Drained)
     }
 }
 
@@ -495,11 +489,6 @@ impl Engine {
     /// Whether a run on another input is to follow: no end has been requested since.
     pub fn goes_on(&self) -> bool {
         self.executor.requests.follows().is_some()
-    }
-
-    /// Requests a drain because of signal `number`.
-    pub fn request_drain_by_signal(&self, number: i32) {
-        self.executor.requests.ask(Requests::SIGNAL | u64::from(number.unsigned_abs()));
     }
 
     /// Access to the last minutes of the recording; `None`: no recorder runs.

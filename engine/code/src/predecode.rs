@@ -29,7 +29,7 @@ pub trait Predecoder: Send {
     ///
     /// # Panics
     ///
-    /// If a slice is not as long as the model's words.
+    /// If a slice is not as long as the model's words; [`Local`] also if a bit past the detectors is set.
     fn predecode(&mut self, syndrome: &[u64], residual: &mut [u64], observables: &mut [u64]) -> Predecoded;
 
     /// The predecoder's name in profiles and reports.

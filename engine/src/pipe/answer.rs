@@ -29,12 +29,18 @@ const GAP_DB_MAX: u8 = u8::MAX - 1;
 
 impl AnsweredBy {
     /// This decoder by the model of this number.
+    ///
+    /// # Panics
+    /// If the number is [`MODELS_MAX`] or above.
     pub const fn new(decoder: DecoderKind, model: u16) -> AnsweredBy {
         assert!((model as usize) < MODELS_MAX);
         AnsweredBy((model as u32) << MODEL_FROM | (decoder as u32 + 1))
     }
 
     /// The rescue decoder, or the predecoder alone, by the model of this number.
+    ///
+    /// # Panics
+    /// If the number is [`MODELS_MAX`] or above.
     pub const fn rescue(rescue: Rescue, model: u16) -> AnsweredBy {
         assert!((model as usize) < MODELS_MAX);
         let decoder = match rescue.decoder() {

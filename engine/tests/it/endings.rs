@@ -155,7 +155,7 @@ fn a_dropped_engine_ends_and_removes_its_board() {
 }
 
 #[test]
-fn count_duration_operator_and_signal_each_end_a_run_under_their_name() {
+fn count_duration_and_request_each_end_a_run_under_their_name() {
     let _home = beside_another();
     let profile = profile();
     let by_count = run(config(&profile, sampler(), Some(100)));
@@ -166,11 +166,10 @@ fn count_duration_operator_and_signal_each_end_a_run_under_their_name() {
     assert_eq!(by_duration.ended_by, EndedBy::Duration);
     assert!(by_duration.elapsed_live_ns >= 30_000_000);
     let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
-    engine.request_drain_by_signal(15);
     engine.request_drain();
-    let by_signal = end(engine);
-    assert_eq!(by_signal.ended_by, EndedBy::Signal(15));
-    for outcome in [by_count, by_duration, by_signal] {
+    let by_request = end(engine);
+    assert_eq!(by_request.ended_by, EndedBy::Drained);
+    for outcome in [by_count, by_duration, by_request] {
         assert_nothing_lost(&outcome);
     }
 }

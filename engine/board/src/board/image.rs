@@ -135,6 +135,9 @@ impl Image {
     }
 
     /// Sets the words of `board`, which has this image's shape: many images in turn need one board only.
+    ///
+    /// # Panics
+    /// If `board` has another shape.
     pub fn copy_to(&self, board: &Board) {
         assert_eq!(self.shape, board.shape(), "an image and a board of one shape");
         for (word, value) in board.words().iter().zip(&self.words) {

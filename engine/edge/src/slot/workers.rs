@@ -379,6 +379,9 @@ impl DispatchWorkers {
     }
 
     /// Gives back a worker that was taken but not started.
+    ///
+    /// # Panics
+    /// If it was not taken, or was started.
     pub fn untake(&mut self, w: usize) {
         assert!(self.taken >> w & 1 == 1, "worker {w} is given back only when it was taken and not started");
         self.taken &= !(1 << w);
