@@ -31,10 +31,10 @@ use crate::link::{Link, NoAnswer, OpenError, Reply, Topic};
 use crate::local_socket::LocalSocket;
 use crate::membership::Members;
 use crate::message::{self, Name, SHOTS_MAX, Widths};
-use crate::outgoing::Outgoing;
+use crate::outgoing::{Outgoing, Window};
 use crate::placing::Placing;
 use crate::settings::HostSettings;
-use events::{Event, Events, handlers};
+use events::{Event, Events, Sent, handlers};
 use looks::Looks;
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use pinwheel_edge::slot::word::ErrorCode;
@@ -160,6 +160,7 @@ struct Traffic {
     taken_back: u64,
     /// It is given nothing until then.
     avoided_until_ns: u64,
+    window: Window,
     /// A description is under way.
     is_asked: bool,
 }
@@ -210,7 +211,7 @@ impl Worker {
         let own = Description {
             protocol: PROTOCOL,
             version,
-            model: snapshot.engine.model_hash,
+            model: looks::models(&snapshot),
             widths: (widths.detectors as u32, widths.observables as u32),
             streams,
             ..Description::default()
@@ -340,18 +341,21 @@ impl Worker {
         let mut is_busy = false;
         let hosts: Vec<String> = self.members.present().map(str::to_owned).collect();
         for host in hosts {
+            let window = self.traffic.get(&host).copied().unwrap_or_default().window.shots();
             loop {
                 let routes = &self.bridge.routes;
-                let shots = self.outgoing.next_message(&host, SHOTS_MAX, |stream| routes.answered_here(stream));
+                let limit = SHOTS_MAX.min(window.saturating_sub(self.outgoing.under_way(&host)));
+                let shots = self.outgoing.next_message(&host, limit, |stream| routes.answered_here(stream));
                 if shots.is_empty() {
                     break;
                 }
                 is_busy = true;
+                let sent = Sent { at_ns: self.now_ns(), under_way: self.outgoing.under_way(&host) };
                 let body = message::encode_shots(self.link.incarnation(), self.outgoing.widths(), shots.iter());
                 let (events, name) = (self.events.sender(), host.clone());
                 let shots = shots.into_iter().map(|shot| shot.name).collect();
                 let answered = Box::new(move |result| {
-                    events.send(Event::Answers { host: name, shots, result });
+                    events.send(Event::Answers { host: name, shots, sent, result });
                 });
                 self.link.ask(&host, Topic::Shots, body, LINK_LIMIT, answered);
             }
@@ -361,7 +365,12 @@ impl Worker {
 
     /// Takes a host's answers to `shots`. One that answers other shots than it was sent fails: the
     /// rest would wait for ever, or another host's shots would have its answers.
-    fn take_answers(&mut self, host: &str, shots: &[Name], result: Result<Vec<u8>, NoAnswer>, now_ns: u64) {
+    fn take_answers(
+        &mut self,
+        (host, shots, sent): (&str, &[Name], Sent),
+        result: Result<Vec<u8>, NoAnswer>,
+        now_ns: u64,
+    ) {
         let decoded = result.ok().and_then(|bytes| {
             let answers = message::decode_answers_to(shots, &bytes, self.bridge.observable_words).ok()?;
             let is_known = |error: u16| error == 0 || ErrorCode::from_number(error).is_some();
@@ -389,13 +398,17 @@ impl Worker {
             });
             count += 1;
         });
-        self.traffic.entry(host.to_owned()).or_default().answered += count;
+        let traffic = self.traffic.entry(host.to_owned()).or_default();
+        traffic.answered += count;
+        traffic.window.timed(sent.under_way, now_ns.saturating_sub(sent.at_ns), self.members.trip_ns(host));
     }
 
     /// A host did not answer shots: its streams are decoded here.
     fn fail(&mut self, host: &str, now_ns: u64) {
         self.take_back_all(host);
-        self.traffic.entry(host.to_owned()).or_default().avoided_until_ns = now_ns + AVOIDED.as_nanos() as u64;
+        let traffic = self.traffic.entry(host.to_owned()).or_default();
+        traffic.avoided_until_ns = now_ns + AVOIDED.as_nanos() as u64;
+        traffic.window.failed();
     }
 
     fn take_back_all(&mut self, host: &str) {

@@ -38,7 +38,7 @@ pub struct Description {
     pub protocol: u32,
     /// Version of its program.
     pub version: String,
-    /// Hash of its error model.
+    /// Hash of its error models in force.
     pub model: u64,
     /// Words of a shot's detectors, and of its observables.
     pub widths: (u32, u32),

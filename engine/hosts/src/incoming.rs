@@ -133,8 +133,10 @@ impl<R> Incoming<R> {
             Err(refused) => {
                 let counts = &mut self.owners.entry(from.to_owned()).or_default().counts;
                 match refused {
-                    Refused::Full | Refused::Stranger | Refused::Draining => counts.full += 1,
+                    Refused::Full => counts.full += 1,
                     Refused::Malformed(_) | Refused::Stream | Refused::Order => counts.refused += 1,
+                    // Nothing is wrong: the host that sent it learns this way that this one is closed.
+                    Refused::Stranger | Refused::Draining => {}
                 }
                 return Err((reply, refused));
             }
@@ -318,5 +320,6 @@ mod tests {
         assert_eq!(put, UNDER_WAY_MAX);
         incoming.close();
         assert_eq!(incoming.offer("b", &message(1, &[(0, 1, 1)]), (), 0), Err(((), Refused::Draining)));
+        assert_eq!(incoming.counts().map(|(_, counts)| counts.full).collect::<Vec<_>>(), [1, 0]);
     }
 }

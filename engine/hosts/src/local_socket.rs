@@ -24,6 +24,8 @@ use std::time::Duration;
 pub const FILE: &str = "hosts.sock";
 /// Most clients that have a thread of their own; after that they wait for each other.
 const CLIENTS_MAX: usize = 8;
+/// After a failed accept: the system has no descriptor or memory for another client.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 /// A client that sends or reads nothing for this long is dropped.
 const CLIENT_LIMIT: Duration = Duration::from_secs(1);
 /// Longest wait for a reply: a command to another host, and its acknowledgement.
@@ -103,24 +105,7 @@ impl LocalSocket {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, ask) = (Arc::clone(&stop), Arc::new(ask));
         let thread = spawn("hosts-socket", move || {
-            let mut clients: Vec<JoinHandle<()>> = Vec::new();
-            for stream in listener.incoming().map_while(Result::ok) {
-                // Relaxed: the connection that wakes this thread comes after the store.
-                if stopped.load(Ordering::Relaxed) {
-                    break;
-                }
-                clients.retain(|client| !client.is_finished());
-                let ask = Arc::clone(&ask);
-                // A client that fails is its own affair.
-                let serve = move || drop(serve(&stream, &*ask));
-                if clients.len() < CLIENTS_MAX {
-                    // Without a thread its connection ends.
-                    clients.extend(spawn("hosts-client", serve));
-                } else {
-                    serve();
-                }
-            }
-            clients.into_iter().for_each(|client| drop(client.join()));
+            serve_all(listener.incoming(), &stopped, &ask);
         })?;
         Ok(LocalSocket { path, stop, thread: Some(thread) })
     }
@@ -142,6 +127,37 @@ impl Drop for LocalSocket {
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     #[expect(clippy::disallowed_methods, reason = "a cold thread of the bridge")]
     std::thread::Builder::new().name(name.to_owned()).spawn(run)
+}
+
+/// Serves all clients until `stopped`.
+fn serve_all(
+    incoming: impl Iterator<Item = io::Result<UnixStream>>,
+    stopped: &AtomicBool,
+    ask: &Arc<impl Fn(Asked) -> bool + Send + Sync + 'static>,
+) {
+    let mut clients: Vec<JoinHandle<()>> = Vec::new();
+    for stream in incoming {
+        // Relaxed: the connection that wakes this thread comes after the store.
+        if stopped.load(Ordering::Relaxed) {
+            break;
+        }
+        let Ok(stream) = stream else {
+            #[expect(clippy::disallowed_methods, reason = "a cold thread of the bridge")]
+            std::thread::sleep(ACCEPT_PAUSE);
+            continue;
+        };
+        clients.retain(|client| !client.is_finished());
+        let ask = Arc::clone(ask);
+        // A client that fails is its own affair.
+        let serve = move || drop(serve(&stream, &*ask));
+        if clients.len() < CLIENTS_MAX {
+            // Without a thread its connection ends.
+            clients.extend(spawn("hosts-client", serve));
+        } else {
+            serve();
+        }
+    }
+    clients.into_iter().for_each(|client| drop(client.join()));
 }
 
 fn serve(stream: &UnixStream, ask: &impl Fn(Asked) -> bool) -> io::Result<()> {
@@ -235,12 +251,26 @@ pub fn list_own(run_dir: &Path) -> Result<Status, String> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
-    use super::{FILE, LINE_BYTES_MAX, LocalSocket, Wanted, ask};
+    use super::{Asked, FILE, LINE_BYTES_MAX, LocalSocket, Wanted, ask, serve_all};
     use pinwheel_engine::files::our_uid;
-    use std::io::Write;
+    use std::io::{self, Read, Write};
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
     use std::sync::mpsc::channel;
+
+    #[test]
+    fn a_client_that_cannot_be_accepted_does_not_end_the_socket() {
+        let (stream, mut client) = UnixStream::pair().unwrap();
+        client.write_all(b"\"list\"\n").unwrap();
+        let incoming = [Err(io::Error::from(io::ErrorKind::OutOfMemory)), Ok(stream)];
+        let answer = |asked: Asked| asked.answer.send(Ok("listed".into())).is_ok();
+        serve_all(incoming.into_iter(), &AtomicBool::new(false), &Arc::new(answer));
+        let mut said = String::new();
+        client.read_to_string(&mut said).unwrap();
+        assert!(said.contains("listed"), "{said}");
+    }
 
     #[test]
     fn a_question_is_answered_nonsense_is_refused_and_the_file_goes_with_the_socket() {

@@ -129,6 +129,11 @@ impl Members {
         self.hosts.iter().map(|(name, host)| (name.as_str(), host))
     }
 
+    /// Median round trip of a question to host `name`; 0: not measured.
+    pub fn trip_ns(&self, name: &str) -> u64 {
+        self.hosts.get(name).and_then(Host::trip_ns).map_or(0, |(p50, _)| p50)
+    }
+
     /// Whether host `name` is present.
     pub fn is_present(&self, name: &str) -> bool {
         self.hosts.get(name).is_some_and(|host| host.is_present)

@@ -2,8 +2,8 @@
 //! order of its stream, whatever becomes of those hosts.
 //!
 //! Pure: shots, answers and losses in; messages, answers and returned shots out. Used by the bridge's
-//! thread. Bounds: [`UNDER_WAY_MAX`] shots sent to one host and not answered; what waits to be sent is
-//! bounded by the lane from the engine, which is read only while [`Outgoing::has_room`].
+//! thread. Bounds: [`UNDER_WAY_MAX`] shots sent to one host and not answered, fewer to a slow one
+//! ([`Window`]); what waits to be sent is bounded by the lane from the engine, which is read only while [`Outgoing::has_room`].
 //!
 //! ```text
 //!  lane ─▶ waiting ── all earlier ones of its stream are answered here ──▶ sent ── answer ─▶ answered
@@ -23,6 +23,40 @@ use std::collections::VecDeque;
 pub const UNDER_WAY_MAX: usize = 512;
 /// Most shots that wait here before the lane is left alone.
 const WAITING_MAX: usize = 4_096;
+
+/// How many shots may be under way to a host before one of its answers was timed.
+const WINDOW_START: usize = 16;
+/// The time for which shots under way keep a host busy: half of what it has to answer a message.
+const WINDOW_NS: u64 = 50_000_000;
+
+/// How many shots may be under way to one host: as many as it answers in [`WINDOW_NS`]. More would be late although
+/// it works on them, and would be taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window(usize);
+
+impl Default for Window {
+    fn default() -> Window {
+        Window(WINDOW_START)
+    }
+}
+
+impl Window {
+    /// Shots that may be under way.
+    pub fn shots(self) -> usize {
+        self.0
+    }
+
+    /// Some were not answered in time.
+    pub fn failed(&mut self) {
+        self.0 = self.0.div_ceil(2);
+    }
+
+    /// The last of `under_way` shots was answered `took_ns` after it was sent; of this the link takes `trip_ns`.
+    pub fn timed(&mut self, under_way: usize, took_ns: u64, trip_ns: u64) {
+        let shots = under_way as u64 * WINDOW_NS / took_ns.saturating_sub(trip_ns).max(1);
+        self.0 = shots.clamp(1, UNDER_WAY_MAX as u64) as usize;
+    }
+}
 
 /// A shot with its recipient.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -59,12 +93,14 @@ pub struct Outgoing {
     widths: Widths,
     /// Shots in `waiting` and `back`, of all streams.
     kept: usize,
+    /// The stream whose turn it is to leave.
+    turn: usize,
 }
 
 impl Outgoing {
     /// Without a stream away.
     pub fn new(streams: u32, widths: Widths) -> Outgoing {
-        Outgoing { streams: (0..streams).map(|_| Stream::default()).collect(), widths, kept: 0 }
+        Outgoing { streams: (0..streams).map(|_| Stream::default()).collect(), widths, kept: 0, turn: 0 }
     }
 
     /// Whether more shots can be taken from the lane.
@@ -136,15 +172,21 @@ impl Outgoing {
         self.kept += 1;
     }
 
-    /// The next shots for `host`, at most `limit`. `answered_here` counts the shots of a stream that
-    /// this engine has answered: a shot leaves when all before it are.
+    /// Shots sent to `host` and not answered.
+    pub fn under_way(&self, host: &str) -> usize {
+        self.streams.iter().filter(|stream| stream.at.as_deref() == Some(host)).map(|stream| stream.sent.len()).sum()
+    }
+
+    /// The next shots for `host`, at most `limit`; its streams take turns. `answered_here` counts the shots of a
+    /// stream that this engine has answered: a shot leaves when all before it are.
     pub fn next_message(&mut self, host: &str, limit: usize, answered_here: impl Fn(u32) -> u64) -> Vec<Shot> {
-        let at = |stream: &Stream| stream.at.as_deref() == Some(host);
-        let under_way: usize = self.streams.iter().filter(|one| at(one)).map(|one| one.sent.len()).sum();
-        let mut room = limit.min(UNDER_WAY_MAX.saturating_sub(under_way));
-        let mut shots = Vec::new();
-        for (number, stream) in self.streams.iter_mut().enumerate().filter(|(_, stream)| at(stream)) {
-            while room > 0
+        let room = limit.min(UNDER_WAY_MAX.saturating_sub(self.under_way(host)));
+        let (mut shots, mut passed_over) = (Vec::new(), 0);
+        while shots.len() < room && passed_over < self.streams.len() {
+            let number = self.turn;
+            self.turn = (number + 1) % self.streams.len();
+            let stream = &mut self.streams[number];
+            if stream.at.as_deref() == Some(host)
                 && let Some(away) = stream.waiting.front()
                 && answered_here(number as u32) == away.head.sequence + stream.returned
                 && let Some(away) = stream.waiting.pop_front()
@@ -154,7 +196,9 @@ impl Outgoing {
                 let truth = away.head.truth_known.then(|| away.observables.clone());
                 shots.push(Shot { name, detectors: away.detectors.clone(), truth });
                 stream.sent.push_back(Sent { away, answer: None });
-                room -= 1;
+                passed_over = 0;
+            } else {
+                passed_over += 1;
             }
         }
         self.kept -= shots.len();

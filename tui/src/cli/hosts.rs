@@ -140,7 +140,8 @@ fn text(status: &Status) -> String {
             );
         }
         if *losses > 0 {
-            let _ = writeln!(text, "{:widest$}  was gone {losses} times", "");
+            let times = if *losses == 1 { "once".to_owned() } else { format!("{losses} times") };
+            let _ = writeln!(text, "{:widest$}  was gone {times}", "");
         }
         if row.sent.refused + row.sent.full > 0 {
             let _ = writeln!(
@@ -151,4 +152,26 @@ fn text(status: &Status) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Status, text};
+    use serde_json::json;
+
+    #[test]
+    fn a_host_was_gone_once_or_several_times() {
+        let of = |losses: u64| {
+            let row = json!({
+                "name": "lab-b", "is_self": false, "state": "gone", "why_not": "it is gone", "version": "0.2.0",
+                "own": 0, "streams": 0, "load": {"average": 0.0, "max": 0.0, "backlog_ns": 0}, "heard_ns": 0,
+                "link_ns": null, "losses": losses, "given": [], "answered": 0, "taken_back": 0,
+                "sent": {"shots": 0, "refused": 0, "full": 0},
+            });
+            text(&serde_json::from_value::<Status>(json!({"cluster": "lab", "hosts": [row]})).unwrap())
+        };
+        assert!(of(1).ends_with("       was gone once\n") && of(2).ends_with("       was gone 2 times\n"), "{}", of(1));
+        assert!(!of(0).contains("was gone"));
+    }
 }

@@ -38,7 +38,7 @@ fn what_cannot_be_shared_is_refused_in_one_sentence() {
 mod cluster {
     use super::World;
     use crate::terminal::Terminal;
-    use crate::world::{Ran, only_engine, until};
+    use crate::world::{Ran, golden, only_engine, until};
     use rustix::process::{Pid, Signal, kill_process};
     use serde_json::Value;
     use std::path::PathBuf;
@@ -173,6 +173,16 @@ mod cluster {
             let said = world.run(&format!("{words} --to {first}")).exits(2).err;
             assert!(said.contains(expected) && said.lines().count() == 1, "{words}: {said}");
         }
+        // Another model of one stream there: streams come home until both have the same ones again.
+        let model = std::fs::read_to_string(golden("surf_z_d3_r3_p0.005.dem")).unwrap();
+        world.put("other.dem", model.replacen("error(0.0", "error(0.1", 1));
+        world.run(&format!("ctl --to {second} model other.dem --stream 1")).exits(0);
+        let is_other = |rows: &Value| rows[1]["why_not"].as_str().is_some_and(|why| why.contains("error model"));
+        let given = |rows: &Value| rows[1]["given"].as_array().unwrap().len();
+        let rows_are = |are: &dyn Fn(&Value) -> bool| seen(&world, first).is_some_and(|rows| are(&rows));
+        until("a stream at home", || rows_are(&|rows| is_other(rows) && given(rows) == 0));
+        world.run(&format!("ctl --to {second} model --undo")).exits(0);
+        until("a stream away again", || rows_are(&|rows| !is_other(rows) && given(rows) == 1));
         // A host that takes no more shots: its streams come home, and others say why.
         let closed = world.run(&format!("hosts --json close --to {second}")).exits(0).json();
         assert!(closed["action"] == "close" && closed["said"].is_string(), "{closed}");

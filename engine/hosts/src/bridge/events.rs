@@ -21,9 +21,17 @@ pub(super) enum Event {
     /// A host has described itself, or has not; since the question, nanoseconds of the engine's clock.
     Described { host: String, description: Option<Description>, asked_ns: u64 },
     /// Answers to the shots of a message.
-    Answers { host: String, shots: Vec<Name>, result: Result<Vec<u8>, NoAnswer> },
+    Answers { host: String, shots: Vec<Name>, sent: Sent, result: Result<Vec<u8>, NoAnswer> },
     /// A local program asks.
     Local(Asked),
+}
+
+/// A message of shots when it was sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    pub(super) at_ns: u64,
+    /// Shots of the message, and those that its host had not answered yet.
+    pub(super) under_way: usize,
 }
 
 /// Puts events into the queue.

@@ -6,6 +6,7 @@ use super::{Placed, Worker};
 use crate::description::{Description, Load, Offer, VERSION_BYTES_MAX};
 use crate::link::Topic;
 use crate::membership::State;
+use crate::outgoing::Outgoing;
 use crate::placing::{Candidacy, Change, StreamLoad};
 use pinwheel_edge::spin::Phase;
 use pinwheel_engine::board::snapshot::{Snapshot, SourceState};
@@ -20,7 +21,7 @@ const DESCRIBE_LIMIT: Duration = Duration::from_millis(400);
 const QUIET_NS: u64 = 1_000_000_000;
 /// Looks after the source was closed, before no more shots are expected from it.
 const LOOKS_AFTER_CLOSE: u32 = 2;
-/// Longest time for shots of others that are here, once the engine drains.
+/// Longest time for shots of others that are here, once the engine drains. Own ones have the engine's.
 const LEAVE_LIMIT_NS: u64 = 5_000_000_000;
 
 /// What follows a look.
@@ -94,8 +95,10 @@ impl Looks {
         last > 0 && now_ns.saturating_sub(last) < QUIET_NS
     }
 
-    fn own(&self, now_ns: u64) -> u32 {
-        (0..self.last_ns.len()).filter(|stream| self.has_sender(*stream, now_ns)).count() as u32
+    /// Streams with senders here, and those of them that others decode.
+    fn own_and_away(&self, outgoing: &Outgoing, now_ns: u64) -> (u32, u32) {
+        let own = (0..self.last_ns.len()).filter(|stream| self.has_sender(*stream, now_ns));
+        own.fold((0, 0), |(own, away), stream| (own + 1, away + u32::from(outgoing.at(stream as u32).is_some())))
     }
 }
 
@@ -115,8 +118,9 @@ impl Worker {
             self.incoming.close();
         }
         self.own.load = load(&snapshot);
-        self.own.own = self.looks.own(now_ns);
-        self.own.away = self.outgoing.away();
+        // An operator may have changed them.
+        self.own.model = models(&snapshot);
+        (self.own.own, self.own.away) = self.looks.own_and_away(&self.outgoing, now_ns);
         self.own.taken = self.incoming.streams_since(now_ns, QUIET_NS);
         self.ask_descriptions(now_ns);
         if let Some(since) = self.looks.draining_ns {
@@ -222,9 +226,9 @@ impl Worker {
         (0..self.bridge.routes.streams()).for_each(|stream| self.take_back(stream));
         let is_closed = snapshot.sources.first().is_none_or(|source| source.state == SourceState::Closed);
         self.looks.closed += u32::from(is_closed);
-        let is_over = since_ns > LEAVE_LIMIT_NS || has_ended;
-        let is_quiet = self.outgoing.is_empty() && self.answers.is_empty() && !self.incoming.has_queued();
-        if is_over || self.looks.closed > LOOKS_AFTER_CLOSE && is_quiet && self.bridge.shots.depth() == 0 {
+        let has_own = !self.outgoing.is_empty() || !self.answers.is_empty() || self.bridge.shots.depth() > 0;
+        let is_over = has_ended || waited_for_others(since_ns, has_own);
+        if is_over || self.looks.closed > LOOKS_AFTER_CLOSE && !has_own && !self.incoming.has_queued() {
             // The engine's source ends when this lane does.
             self.to_engine = None;
         }
@@ -235,6 +239,25 @@ impl Worker {
     pub(super) fn state(&self, name: &str, now_ns: u64) -> State {
         self.members.state(name, now_ns).unwrap_or(State::Gone)
     }
+}
+
+/// Whether shots of others are awaited no longer, `since_ns` after the drain was seen. Own ones go back to the engine
+/// first, as fast as it takes them: it answers them, by an error after its grace.
+fn waited_for_others(since_ns: u64, has_own: bool) -> bool {
+    since_ns > LEAVE_LIMIT_NS && !has_own
+}
+
+/// Hash of the error models in force.
+pub(super) fn models(snapshot: &Snapshot) -> u64 {
+    hash_of(snapshot.streams.iter().map(|stream| stream.model_hash)).unwrap_or(snapshot.engine.model_hash)
+}
+
+/// The hash of the model of all streams, or where they have several, of these by FNV-1a, which is the same in every
+/// version; `None`: no stream.
+fn hash_of(streams: impl Iterator<Item = u64> + Clone) -> Option<u64> {
+    let first = streams.clone().next()?;
+    let is_one = streams.clone().all(|hash| hash == first);
+    Some(if is_one { first } else { streams.fold(0, |all, hash| (all ^ hash).wrapping_mul(0x100_0000_01b3)) })
 }
 
 /// The load of the fullest silo.
@@ -253,4 +276,38 @@ fn load(snapshot: &Snapshot) -> Load {
     let waiting = totals.submitted.saturating_sub(totals.answered);
     let share = waiting as f64 / slots.max(1) as f64;
     Load { average: share, max: share, backlog_ns: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LEAVE_LIMIT_NS, Looks, QUIET_NS, hash_of, waited_for_others};
+    use crate::message::Widths;
+    use crate::outgoing::Outgoing;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_stream_that_others_decode_counts_as_away_only_while_it_has_a_sender() {
+        let mut outgoing = Outgoing::new(4, Widths { detectors: 1, observables: 1 });
+        let mut looks = Looks::new(4);
+        outgoing.give(1, "b");
+        outgoing.give(3, "b");
+        let now = 2 * QUIET_NS;
+        // Stream 2 has fallen silent, and stream 3 has never had a shot.
+        looks.last_ns = vec![now, now, 1, 0];
+        assert_eq!(looks.own_and_away(&outgoing, now), (2, 1));
+    }
+
+    #[test]
+    fn own_shots_of_a_draining_engine_have_its_grace_and_others_five_seconds() {
+        assert!(!waited_for_others(LEAVE_LIMIT_NS, false) && waited_for_others(LEAVE_LIMIT_NS + 1, false));
+        assert!(!waited_for_others(u64::MAX, true));
+    }
+
+    #[test]
+    fn another_model_of_one_stream_is_another_hash() {
+        let of = |hashes: [u64; 3]| hash_of(hashes.into_iter());
+        assert_eq!(of([7, 7, 7]), Some(7));
+        let all = [[7, 7, 7], [7, 8, 7], [7, 7, 8], [7, 8, 8], [8, 7, 7], [7, 9, 7]];
+        assert_eq!(all.map(of).into_iter().collect::<BTreeSet<_>>().len(), all.len());
+    }
 }

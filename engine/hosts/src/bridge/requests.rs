@@ -8,8 +8,8 @@ use crate::link::{NoAnswer, Presence, Reply, Topic};
 use crate::local_socket::{Asked, Said, Wanted, to_text};
 use crate::membership::State;
 use crate::status::{HostRow, Status, Trip};
-use pinwheel_engine::engine::Command;
 use pinwheel_engine::engine::wire::{Outcome, VERSION, read_request};
+use pinwheel_engine::engine::{Command, NOTE_CHARS_MAX};
 use pinwheel_report::control::{CommandError, ControlSocket};
 use pinwheel_report::moment;
 use serde_json::json;
@@ -53,7 +53,9 @@ impl Worker {
             Event::Described { host, description, asked_ns } => {
                 self.take_description(&host, description, asked_ns, now_ns);
             }
-            Event::Answers { host, shots, result } => self.take_answers(&host, &shots, result, now_ns),
+            Event::Answers { host, shots, sent, result } => {
+                self.take_answers((&host, &shots, sent), result, now_ns);
+            }
             Event::Local(Asked { wanted, answer }) => self.serve(wanted, answer, now_ns),
         }
     }
@@ -92,7 +94,7 @@ impl Worker {
         let why = format!("from host {from}{}{}", if request.why.is_empty() { "" } else { ": " }, request.why);
         // The events keep a note without a reason.
         let command = match request.command {
-            Command::Note { text } => Command::Note { text: format!("{text} (from host {from})") },
+            Command::Note { text } => Command::Note { text: note(&text, from) },
             command => command,
         };
         let builder = std::thread::Builder::new().name("hosts-command".to_owned());
@@ -225,6 +227,13 @@ impl Worker {
     }
 }
 
+/// A note of host `from`. A long text is cut here, so that the engine does not cut the host's name.
+fn note(text: &str, from: &str) -> String {
+    let end = format!(" (from host {from})");
+    let text: String = text.chars().take(NOTE_CHARS_MAX.saturating_sub(end.len())).collect();
+    text + &end
+}
+
 fn outcome(control: &ControlSocket, command: Command, why: &str) -> Outcome {
     match control.execute(command, why) {
         Ok(done) => Outcome::Done(done),
@@ -240,4 +249,17 @@ fn json_line(outcome: &Outcome) -> String {
         fields.insert("version".to_owned(), json!(VERSION));
     }
     line.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::note;
+    use pinwheel_engine::engine::NOTE_CHARS_MAX;
+
+    #[test]
+    fn a_note_names_its_host_however_long_it_is() {
+        assert_eq!(note("pump on", "lab-a"), "pump on (from host lab-a)");
+        let long = note(&"ü".repeat(NOTE_CHARS_MAX), "lab-a");
+        assert!(long.chars().count() == NOTE_CHARS_MAX && long.ends_with("ü (from host lab-a)"), "{long}");
+    }
 }

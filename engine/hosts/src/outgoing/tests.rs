@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "harness")]
 
-use super::Outgoing;
+use super::{Outgoing, UNDER_WAY_MAX, Window};
 use crate::message::{Answered, Shot, Widths};
 use pinwheel_edge::slot::table::ReplyTo;
 use pinwheel_engine::feed::lane::{Head, Piece};
@@ -57,6 +57,44 @@ fn an_answer_that_overtakes_another_waits_for_it_and_an_answer_after_a_loan_is_d
     });
     assert_eq!(back, [2]);
     assert!(outgoing.is_empty());
+}
+
+#[test]
+fn streams_that_wait_for_a_slow_host_take_turns() {
+    let mut outgoing = Outgoing::new(3, WIDTHS);
+    for stream in [0, 2] {
+        outgoing.give(stream, "b");
+        (0..4).for_each(|n| outgoing.take(head(stream, 0, n), &[n], &[0]));
+    }
+    let mut sent = |limit| -> Vec<(u32, u64)> {
+        let shots = outgoing.next_message("b", limit, |_| 0);
+        shots.iter().map(|shot| (shot.name.stream, shot.name.number)).collect()
+    };
+    assert_eq!([sent(3), sent(1), sent(1)], [vec![(0, 0), (2, 0), (0, 1)], vec![(2, 1)], vec![(0, 2)]]);
+    assert_eq!(sent(9), [(2, 2), (0, 3), (2, 3)]);
+}
+
+#[test]
+fn a_slow_host_has_as_many_shots_under_way_as_it_answers_in_half_its_time() {
+    // Its answers to one message, and how many shots it gets after them.
+    let after = |shot_ns: u64, link_ns: u64| {
+        let mut window = Window::default();
+        for _ in 0..8 {
+            window.timed(window.shots(), link_ns + window.shots() as u64 * shot_ns, link_ns);
+        }
+        window.shots()
+    };
+    assert_eq!(after(2_000, 500_000), UNDER_WAY_MAX, "2 µs a shot");
+    assert_eq!(after(2_000, 90_000_000), UNDER_WAY_MAX, "the same over a long link");
+    assert_eq!(after(10_000_000, 500_000), 5, "10 ms a shot");
+    assert_eq!(after(80_000_000, 500_000), 1, "80 ms a shot");
+    assert_eq!(after(0, 0), UNDER_WAY_MAX, "too fast for the clock");
+    let mut window = Window::default();
+    let halved = [(); 5].map(|()| {
+        window.failed();
+        window.shots()
+    });
+    assert_eq!(halved, [8, 4, 2, 1, 1]);
 }
 
 /// Two hosts that answer late, in any order, or never; streams given and taken back at random; an engine
