@@ -27,7 +27,7 @@ const AREAS: [(&str, &str); 25] = [
          decode included, and `get_corrections`. `default`: the plan that the engine makes on two cores, all \
          roles on one, and a client that yields on the other. NVIDIA's own server on such a machine, built from cudaqx `ef991e97`, not in \
          the same run: `get_corrections` p50 213 µs, p99 255 µs, p99.9 585 µs by a bare client in C (10,000 shots of \
-         distance 3); its transceivers sleep 50 µs between two looks.",
+         distance 3); its transceivers sleep 50 µs between two polls.",
     ),
     ("ring", "One item through a ring between two threads."),
     ("queue", "One item through a bounded queue."),
@@ -60,10 +60,10 @@ const SCALE: &str = "\
 Shots per second, taken as fast as they come, and latency from the scheduled arrival with evenly
 spaced arrivals at half of Pinwheel's capacity. The peer has the same decoder, arrivals and stamps.
 Simulated points are not measurements: they are virtual time, computed from the costs in the last
-table. Its predictions compare two-core points with their measurement, both of the repetition that
-other work disturbed least; a ratio between 0.8 and 1.2 is meant. The simulation leaves out memory
-bandwidth, the order of a stream's answers, distant cores and preemption. Its decode workers have a
-core each.";
+table. The rows `scale/prediction` compare two-core points with their measurement, in the repetition
+that other work disturbed least; the aim is a ratio between 0.8 and 1.2. The simulation leaves out
+memory bandwidth, the order of a stream's answers, distant cores and preemption. Its decode workers
+have a core each.";
 
 /// A curve: its name in figures, its heading, whether its axis is logarithmic, and what runs.
 const CURVES: [(&str, &str, bool, &str); 6] = [
