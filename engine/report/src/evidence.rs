@@ -30,7 +30,7 @@ pub enum End {
     Running,
     /// Its manifest has no end, and its process does not exist.
     Killed,
-    /// It has neither report nor manifest.
+    /// It has neither report nor manifest, or these are the copies of a dump, taken before its end.
     Unknown,
 }
 
@@ -101,6 +101,10 @@ impl Evidence {
         let end = match (&report, &manifest) {
             (Some(_), _) => End::Known,
             _ if is_running(&dir) => End::Running,
+            _ if is_of_dump(&dir) => {
+                missing.push("These are the copies of a dump, taken before the run had ended.".to_owned());
+                End::Unknown
+            }
             (None, Some(manifest)) => {
                 if manifest.ended.is_some() {
                     End::Known
@@ -196,6 +200,11 @@ impl Evidence {
     }
 }
 
+/// Whether `dir` holds the copies that `pinwheel dump` took of a run.
+fn is_of_dump(dir: &Path) -> bool {
+    dir.parent().is_some_and(|parent| parent.join("dump.json").is_file())
+}
+
 /// Name of the run in a directory.
 pub fn name_of(dir: &Path) -> String {
     // A relative path such as `.` has no name of its own.
@@ -276,4 +285,24 @@ fn by_number(mut recorded: BTreeMap<u64, Value>, report: &Value, list: &str) -> 
     let reported = report.get(list).and_then(Value::as_array).into_iter().flatten();
     recorded.extend(reported.filter_map(|row| Some((row.get("number")?.as_u64()?, row.clone()))));
     recorded.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{End, Evidence};
+    use pinwheel_engine::record::runs::Manifest;
+
+    #[test]
+    fn a_dumps_copies_of_a_run_are_not_those_of_a_killed_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("run");
+        std::fs::create_dir(&run).unwrap();
+        std::fs::write(run.join("manifest.json"), serde_json::to_vec(&Manifest::default()).unwrap()).unwrap();
+        assert_eq!(Evidence::of(run.clone(), None).unwrap().end, End::Killed);
+        std::fs::write(folder.path().join("dump.json"), "{}").unwrap();
+        let copies = Evidence::of(run, None).unwrap();
+        assert_eq!(copies.end, End::Unknown);
+        assert!(copies.missing.iter().any(|said| said.contains("copies of a dump")), "{:?}", copies.missing);
+    }
 }
