@@ -225,7 +225,7 @@ impl CounterRules {
         let evidence = joined(&reading::stage_lines(long, now));
         let mut pairs = self.looks.iter().zip(self.looks.iter().skip(1));
         if pairs.any(|(then, now)| is_unread(&then.silos[silo], &now.silos[silo])) {
-            let sentence = format!("{what}: who reads the answers did not");
+            let sentence = format!("{what}: the reader of the answers took none");
             let (confidence, who) = (Confidence::Likely, String::new());
             return Verdict { cause: Cause::RingFull, sentence, confidence, who, evidence };
         }
@@ -439,7 +439,7 @@ fn rings(board: &Board, silo: usize, then: &CounterReading, now: &CounterReading
     // Without a number of milliseconds: the alarm lasts longer than the two readings.
     let is_still = new.harvested == old.harvested;
     if is_unread(old, new) {
-        full(1, format!("silo {silo}: the ring of answers is full and does not move: who reads the answers does not"));
+        full(1, format!("silo {silo}: the ring of answers is full and does not move: its reader takes none"));
     } else if is_still && new.in_path() >= slots && new.answered_slots > 0 {
         let answered = new.answered_slots;
         full(2, format!("silo {silo}: all {slots} slots are taken, {answered} answered, and harvest takes none"));

@@ -345,7 +345,7 @@ fn answers_that_nobody_read_make_shots_late_and_pile_up_whatever_stood_still_mea
         assert_eq!(verdict(1).cause, Cause::Steal, "full for a moment");
         let unread = verdict(2);
         assert_eq!((unread.cause, unread.confidence), (Cause::RingFull, Confidence::Likely));
-        assert!(unread.sentence.ends_with(": who reads the answers did not"), "{}", unread.sentence);
+        assert!(unread.sentence.ends_with(": the reader of the answers took none"), "{}", unread.sentence);
     }
 }
 
@@ -356,7 +356,7 @@ fn a_full_ring_that_does_not_move_names_who_does_not_take() {
         found.into_iter().map(|found| (found.site, found.value, found.verdict.sentence)).collect::<Vec<_>>()
     };
     let answers = full(&|board, _| sink(board, 4));
-    let sentence = "silo 0: the ring of answers is full and does not move: who reads the answers does not";
+    let sentence = "silo 0: the ring of answers is full and does not move: its reader takes none";
     assert_eq!(answers, [(Site::Silo(0, 1), 100.0, sentence.to_owned())]);
     assert_eq!(full(&|board, _| sink(board, 3)), []);
     assert_eq!(full(&|board, _| sink(board, u64::MAX)), [], "nobody reads");
