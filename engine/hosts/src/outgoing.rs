@@ -26,8 +26,9 @@ const WAITING_MAX: usize = 4_096;
 
 /// How many shots may be under way to a host before one of its answers was timed.
 const WINDOW_START: usize = 16;
-/// The time for which shots under way keep a host busy: half of what it has to answer a message.
-const WINDOW_NS: u64 = 50_000_000;
+/// The time for which shots under way keep a host busy: a quarter of what it has to answer a message, because its cores
+/// may be taken away for as long.
+const WINDOW_NS: u64 = 25_000_000;
 
 /// How many shots may be under way to one host: as many as it answers in [`WINDOW_NS`]. More would be late although
 /// it works on them, and would be taken back.
@@ -51,10 +52,11 @@ impl Window {
         self.0 = self.0.div_ceil(2);
     }
 
-    /// The last of `under_way` shots was answered `took_ns` after it was sent; of this the link takes `trip_ns`.
+    /// The last of `under_way` shots was answered `took_ns` after it was sent; of this the link takes `trip_ns`. One
+    /// quick answer at most doubles the window.
     pub fn timed(&mut self, under_way: usize, took_ns: u64, trip_ns: u64) {
         let shots = under_way as u64 * WINDOW_NS / took_ns.saturating_sub(trip_ns).max(1);
-        self.0 = shots.clamp(1, UNDER_WAY_MAX as u64) as usize;
+        self.0 = shots.clamp(1, UNDER_WAY_MAX.min(2 * self.0) as u64) as usize;
     }
 }
 
