@@ -121,7 +121,9 @@ fn every_run_keeps_a_signed_report_of_the_machine_and_says_what_is_wrong() {
     }
     let interrupts = rows.iter().find(|row| row["id"] == "interrupts").unwrap();
     let countable = std::fs::read_to_string("/proc/interrupts").is_ok_and(|text| text.contains("CPU"));
-    assert_eq!(interrupts["verdict"] != "not_visible", countable, "{interrupts}");
+    // Engines beside this test may have all cores.
+    let has_hot_cores = interrupts["found"] != "no core is left for hot threads";
+    assert_eq!(interrupts["verdict"] != "not_visible", countable && has_hot_cores, "{interrupts}");
     for row in rows.iter().filter(|row| row["id"].as_str().unwrap().starts_with("gap_probe")) {
         let found = row["found"].as_str().unwrap();
         assert!(found.starts_with("watched for ") || row["verdict"] == "not_visible", "{row}");
