@@ -12,7 +12,7 @@
 use crate::faults::FaultCounts;
 use crate::results::Results;
 use crate::rows::Row;
-use crate::task::Task;
+use crate::task::{FileShots, Task};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::code::Sampler;
@@ -104,6 +104,8 @@ pub struct Progress {
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum CollectError {
+    #[error("found {found}, expected {expected}")]
+    Unusable { found: String, expected: String },
     #[error("cannot append rows ({0}); what was counted before is there: free space, and collect again to go on")]
     Append(io::Error),
     #[error("{metadata} by {decoder}: {error}")]
@@ -260,6 +262,38 @@ impl State {
     }
 }
 
+/// A task that is there twice: its shots would count twice.
+pub fn repeated(tasks: &[Task]) -> Option<&Task> {
+    let is_again = |at: &usize| tasks[..*at].iter().any(|before| before.strong_id == tasks[*at].strong_id);
+    (0..tasks.len()).find(is_again).map(|at| &tasks[at])
+}
+
+/// Refuses what would count wrong, or nothing.
+fn check(tasks: &[Task], options: &Options) -> Result<(), CollectError> {
+    let refused = |found: String, expected: String| Err(CollectError::Unusable { found, expected });
+    let Shard { index, count } = options.shard;
+    if index >= count {
+        return refused(format!("part {index} of {count}"), "a part below their number".to_owned());
+    }
+    if !(1..=THREADS_MAX).contains(&options.threads) {
+        return refused(format!("{} threads", options.threads), format!("1 to {THREADS_MAX}"));
+    }
+    if let Some(Task { metadata, decoder, .. }) = repeated(tasks) {
+        return refused(format!("{metadata} by {} twice", decoder.kind().name()), "each task once".to_owned());
+    }
+    for Task { model, shots, metadata, .. } in tasks {
+        let Some(FileShots { shots, observables }) = shots.as_deref() else { continue };
+        let found = [shots.width_bits as usize, observables.width_bits as usize, observables.len()];
+        let expected = [model.detectors as usize, model.observables as usize, shots.len()];
+        if found != expected {
+            let say =
+                |[bits, flips, shots]: [usize; 3]| format!("{bits} bits, {flips} true observables, {shots} shots");
+            return refused(format!("{metadata} with {} of them", say(found)), say(expected));
+        }
+    }
+    Ok(())
+}
+
 /// Collects `tasks` until each has reached a limit, the time is over, or `stop` is set. Appends to `results`, and tells
 /// `report` of the progress, about ten times a second.
 ///
@@ -272,6 +306,7 @@ pub fn collect(
     stop: &AtomicBool,
     mut report: impl FnMut(&Progress),
 ) -> Result<Progress, CollectError> {
+    check(tasks, options)?;
     let clock = Clock::machine();
     let states = tasks.iter().enumerate().map(|(at, task)| State::of(task, at, options, results)).collect();
     let (jobs, waiting_jobs) = unbounded::<Job>();
@@ -492,8 +527,10 @@ impl Worker {
             let happened = match (&mut self.sampler, &job.prepared.task.shots) {
                 (Some(sampler), _) => Some(sampler.draw(&mut self.shot, &mut self.truth)),
                 (None, Some(files)) => {
-                    self.shot.copy_from_slice(files.shots.shot(shot as usize));
-                    self.truth.copy_from_slice(files.observables.shot(shot as usize));
+                    // A model without observables has a word for them, and its files have none.
+                    let (shot, truth) = (files.shots.shot(shot as usize), files.observables.shot(shot as usize));
+                    self.shot[..shot.len()].copy_from_slice(shot);
+                    self.truth[..truth.len()].copy_from_slice(truth);
                     None
                 }
                 (None, None) => None,
@@ -677,6 +714,41 @@ mod tests {
         assert_eq!(sums(&path), [(shots, errors)]);
     }
 
+    fn of_files(bits: u32, observables: u32, shots: [usize; 2]) -> Task {
+        let model = Model::parse(b"error(0.1) D0 D1\nerror(0.1) D0\n").unwrap();
+        let files = FileShots {
+            shots: ShotSet::zeros(Layout::detectors(bits), shots[0]),
+            observables: ShotSet::zeros(Layout::observables(observables), shots[1]),
+        };
+        Task::new(Arc::new(model), Decoder::Matching, Some(Arc::new(files)), &metadata_of_name("a.dem"))
+    }
+
+    #[test]
+    fn shots_of_a_model_without_observables_are_decoded() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.csv");
+        collected(&path, &[of_files(2, 0, [3, 3])], &options(10, 1));
+        assert_eq!(sums(&path), [(3, 0)]);
+    }
+
+    #[test]
+    fn what_would_count_wrong_or_nothing_is_refused() {
+        let (dir, one) = (tempfile::tempdir().unwrap(), task("surface_d3", Decoder::Matching));
+        let shard = |index, count| Options { shard: Shard { index, count }, ..options(10, 1) };
+        let mut results = Results::open(&dir.path().join("a.csv")).unwrap();
+        let mut refused = |tasks: &[Task], options: &Options| {
+            let ended = collect(tasks, &mut results, options, &AtomicBool::new(false), |_| {});
+            ended.unwrap_err().to_string()
+        };
+        assert_eq!(refused(&[], &options(10, 0)), "found 0 threads, expected 1 to 1024");
+        assert_eq!(refused(&[], &shard(0, 0)), "found part 0 of 0, expected a part below their number");
+        assert!(refused(&[one.clone(), one], &options(10, 1)).contains("by matching twice, expected each task once"));
+        for other in [of_files(66, 0, [3, 3]), of_files(2, 1, [3, 3]), of_files(2, 0, [3, 2])] {
+            let said = refused(&[other], &options(10, 1));
+            assert!(said.contains("of them, expected 2 bits, 0 true observables, 3 shots"), "{said}");
+        }
+    }
+
     #[test]
     fn a_model_that_cannot_be_decoded_is_named_and_the_rows_of_those_before_it_are_kept() {
         let model = Model::parse(
@@ -697,13 +769,15 @@ mod tests {
         assert_eq!(sums(&path)[0].0, shots / 2);
     }
 
-    /// The true observables of the second task are fewer than its shots, which no command lets through.
+    /// The words of the second task's true observables are fewer than its shots, which nothing that reads makes.
     #[test]
     fn a_thread_that_panics_ends_the_collection_with_a_sentence_and_keeps_the_finished_rows() {
         let model = Arc::new(bundled_named("surface_d3").unwrap());
         let (shots, observables) = (Layout::detectors(model.detectors), Layout::observables(model.observables));
-        let files = FileShots { shots: ShotSet::zeros(shots, 40), observables: ShotSet::zeros(observables, 20) };
-        let broken = Task::new(model, Decoder::Matching, Some(Arc::new(files)), &metadata_of_name("d=4.dem"));
+        let mut files = FileShots { shots: ShotSet::zeros(shots, 40), observables: ShotSet::zeros(observables, 40) };
+        let mut broken = Task::new(model, Decoder::Matching, None, &metadata_of_name("d=4.dem"));
+        files.observables.words.truncate(20);
+        broken.shots = Some(Arc::new(files));
         let tasks = [task("surface_d3", Decoder::Matching), broken];
         let dir = tempfile::tempdir().unwrap();
         for threads in [1, 2] {

@@ -15,7 +15,9 @@ use clap::{Args as ClapArgs, Subcommand};
 use pinwheel_collect::faults::{FaultCounts, ScaledRate, scaled_model};
 use pinwheel_collect::results::{Results, ResultsError, merged};
 use pinwheel_collect::rows::{HEADER, Row, lines};
-use pinwheel_collect::run::{CollectError, Limits, Options, Progress, Shard, THREADS_MAX, collect as collect_tasks};
+use pinwheel_collect::run::{
+    CollectError, Limits, Options, Progress, Shard, THREADS_MAX, collect as collect_tasks, repeated,
+};
 use pinwheel_collect::task::{FileShots, Task, metadata_of_name};
 use pinwheel_engine::board;
 use pinwheel_engine::code::{Format, Layout, Model};
@@ -225,8 +227,7 @@ fn tasks(args: &CollectArgs) -> Result<Vec<Task>, Refusal> {
             tasks.extend(args.decoder.iter().map(of));
         }
     }
-    let twice = |at: &usize| tasks[..*at].iter().any(|before| before.strong_id == tasks[*at].strong_id);
-    if let Some(task) = (0..tasks.len()).find(twice).map(|at| &tasks[at]) {
+    if let Some(task) = repeated(&tasks) {
         let found = format!("{} by {} twice", task.metadata, task.decoder.kind().name());
         return Err(Refusal::unusable("collect", found, "each task once", "name each model, decoder and scale once"));
     }
