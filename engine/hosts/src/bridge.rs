@@ -400,7 +400,10 @@ impl Worker {
         });
         let traffic = self.traffic.entry(host.to_owned()).or_default();
         traffic.answered += count;
-        traffic.window.timed(sent.under_way, now_ns.saturating_sub(sent.at_ns), self.members.trip_ns(host));
+        // The link's time is the same however many shots it carries.
+        let (trip_ns, took_ns) = (self.members.trip_ns(host), now_ns.saturating_sub(sent.at_ns));
+        let limit_ns = (LINK_LIMIT.as_nanos() as u64).saturating_sub(trip_ns);
+        traffic.window.timed(sent.under_way, took_ns.saturating_sub(trip_ns), limit_ns);
     }
 
     /// A host did not answer shots: its streams are decoded here.

@@ -26,12 +26,9 @@ const WAITING_MAX: usize = 4_096;
 
 /// How many shots may be under way to a host before one of its answers was timed.
 const WINDOW_START: usize = 16;
-/// The time for which shots under way keep a host busy: a quarter of what it has to answer a message, because its cores
-/// may be taken away for as long.
-const WINDOW_NS: u64 = 25_000_000;
 
-/// How many shots may be under way to one host: as many as it answers in [`WINDOW_NS`]. More would be late although
-/// it works on them, and would be taken back.
+/// How many shots may be under way to one host: as many as it has answered in half of its time. More would be late
+/// although it works on them, and would be taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window(usize);
 
@@ -52,11 +49,16 @@ impl Window {
         self.0 = self.0.div_ceil(2);
     }
 
-    /// The last of `under_way` shots was answered `took_ns` after it was sent; of this the link takes `trip_ns`. One
-    /// quick answer at most doubles the window.
-    pub fn timed(&mut self, under_way: usize, took_ns: u64, trip_ns: u64) {
-        let shots = under_way as u64 * WINDOW_NS / took_ns.saturating_sub(trip_ns).max(1);
-        self.0 = shots.clamp(1, UNDER_WAY_MAX.min(2 * self.0) as u64) as usize;
+    /// The last of `under_way` shots was answered after `took_ns` of `limit_ns`, without the link's time. What is sent
+    /// before an answer comes changes nothing, so the window at most doubles in the time of one.
+    pub fn timed(&mut self, under_way: usize, took_ns: u64, limit_ns: u64) {
+        let window = match took_ns.saturating_mul(100) / limit_ns.max(1) {
+            0..=12 => self.0.max(2 * under_way),
+            13..=40 => self.0.max(under_way + under_way.div_ceil(4)),
+            41..=60 => self.0,
+            _ => self.0.min(under_way / 2),
+        };
+        self.0 = window.clamp(1, UNDER_WAY_MAX);
     }
 }
 
