@@ -90,6 +90,14 @@ pub fn sentence(refusal: &Refusal) -> String {
     if said.chars().nth(SENTENCE_CHARS_MAX).is_none() { said } else { cut(&said).into_owned() }
 }
 
+/// What the standard library says of a number that it cannot read, and what was expected.
+const OF_LIBRARY: [(&str, &str); 4] = [
+    ("invalid digit found in string", "expected a whole number"),
+    ("cannot parse integer from empty string", "expected a whole number"),
+    ("invalid float literal", "expected a number"),
+    ("cannot parse float from empty string", "expected a number"),
+];
+
 /// clap's error about a command as one sentence.
 pub fn usage(error: &clap::Error, command: &str) -> Refusal {
     let text = error.to_string();
@@ -103,6 +111,7 @@ pub fn usage(error: &clap::Error, command: &str) -> Refusal {
     // Other tips of clap say how to pass an option's name as a value.
     let similar = text.lines().filter_map(|line| line.trim().strip_prefix("tip: "));
     let similar = similar.filter(|tip| tip.contains("similar")).map(|tip| format!("; {tip}")).collect::<String>();
+    let said = OF_LIBRARY.iter().fold(said.to_owned(), |said, (found, expected)| said.replace(found, expected));
     Refusal::Usage(format!("{said}{similar}; see '{command} --help'"))
 }
 
@@ -133,6 +142,8 @@ mod tests {
             ("pinwheel run --rate -5", "see 'pinwheel run --help'"),
             ("pinwheel run --rate nan", "above 0"),
             ("pinwheel run --nonsense", "see 'pinwheel run --help'"),
+            ("pinwheel ctl move x 1", "'<STREAM>': expected a whole number; see 'pinwheel ctl move --help'"),
+            ("pinwheel run --zipf x", "expected a number; see"),
             ("pinwheel runn", "'runn'; a similar subcommand exists: 'run'; see"),
             ("pinwheel run --profil lab", "found; a similar argument exists: '--profile'; see"),
             ("pinwheel drill --list", "unexpected argument '--list' found; see"),

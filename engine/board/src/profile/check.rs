@@ -311,7 +311,7 @@ impl Check {
             self.whole("decoders", count, 1..=u64::from(DECODERS_MAX), "use Auto for as many as the cores permit");
         }
         if let Silos::Count(count) = profile.silos {
-            self.whole("silos", count, 1..=u64::from(SILOS_MAX), "name at most 64 silos, or use Auto");
+            self.whole("silos", count, 1..=u64::from(SILOS_MAX), "name at most 64 silos, or Auto (--silos auto)");
         }
         if !profile.slots.is_power_of_two() || !(8..=65536).contains(&profile.slots) {
             self.refuse("slots", profile.slots, "a power of two in 8..=65536", nearest_power(profile.slots));
@@ -452,7 +452,9 @@ impl Check {
         let field = "input.weights";
         match &input.weights {
             Weights::Even => return,
-            Weights::Zipf(exponent) => self.positive(field, *exponent, 4.0, "1.1 is usual; use Even for equal rates"),
+            Weights::Zipf(exponent) => {
+                self.positive(field, *exponent, 4.0, "1.1 is usual; equal rates are the default, Even")
+            }
             Weights::Each(weights) => {
                 if weights.len() != input.streams as usize {
                     let (found, expected) =
