@@ -144,20 +144,16 @@ fn verify(file: &Path, args: &CheckArgs, user_paths: &UserPaths, out: &mut dyn i
     let own = places::host_key(user_paths).filter(|path| path.exists());
     let own = own.and_then(|path| HostKey::load_or_make(&path).ok()).map(|key| key.public());
     let this_host = own.is_some() && own == report.key;
-    let status = match outcome {
-        Ok(()) => status(&report.rows, args),
-        Err(error) => {
-            say::people(&format!("pinwheel: check: {error}"));
-            1
-        }
+    let (status, said) = match (&outcome, this_host) {
+        (Err(error), _) => (1, error.to_string()),
+        (Ok(()), true) => (status(&report.rows, args), "the signature is valid and from this host".to_owned()),
+        (Ok(()), false) => (
+            status(&report.rows, args),
+            "the signature is valid, but from another host or user; compare the key with that host's".to_owned(),
+        ),
     };
-    let origin = match (outcome.is_ok(), this_host) {
-        (false, _) => "the signature is not valid",
-        (true, true) => "the signature is valid and from this host",
-        (true, false) => "the signature is valid, but from another host or user; compare the key with that host's",
-    };
-    if !args.print.json {
-        say::people(&format!("pinwheel: check: {origin}"));
+    if outcome.is_err() || !args.print.json {
+        say::people(&format!("pinwheel: check: {said}"));
     }
     let verified = Verified { report, verified: outcome.is_ok(), this_host };
     Ok(args.print.result(out, &verified, || self::text(&verified.report), status))

@@ -8,7 +8,7 @@ use super::Model;
 use super::derived::utc_ns;
 use super::lookups::Event;
 use crate::theme::Tone;
-use crate::widgets::format::{time, utc};
+use crate::widgets::format::{count, time, time_of_day, utc};
 use pinwheel_engine::board::alarms::Confidence;
 use pinwheel_engine::board::snapshot::{AlarmView, IncidentView, Snapshot};
 use pinwheel_engine::profile::Severity;
@@ -190,7 +190,14 @@ pub fn events(snapshot: &Snapshot) -> Vec<Event> {
             Some(incident) if alarm.number != incident.number => format!(" (because of {})", incident.root.rule),
             _ => String::new(),
         };
-        let text = format!("{}: {}{because}", alarm.rule, alarm.sentence);
+        // The board holds the latest episode of each.
+        let earlier = if alarm.first_ns < alarm.onset_ns {
+            let first = time_of_day(utc_ns(snapshot, alarm.first_ns) / 1_000_000_000);
+            format!("; {} times since {first}", count(alarm.count))
+        } else {
+            String::new()
+        };
+        let text = format!("{}: {}{because}{earlier}", alarm.rule, alarm.sentence);
         events.push(event(alarm, alarm.onset_ns, "alarm_onset", 0, text));
         if let Some(ended_ns) = alarm.ended_ns {
             let lasted = time(ended_ns.saturating_sub(alarm.onset_ns));

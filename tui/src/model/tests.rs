@@ -10,7 +10,7 @@ use super::lookups::{LookedUp, LookupResult};
 use crate::tests::synthetic::{SyntheticFaults, snapshot};
 use crate::theme::Tone;
 use pinwheel_engine::board::alarms::AlarmState;
-use pinwheel_engine::board::snapshot::{AlarmView, PairView};
+use pinwheel_engine::board::snapshot::{AlarmView, PairView, Snapshot};
 use pinwheel_engine::profile::Severity;
 
 /// As in a recording, which has the gaps of a thread in every second snapshot.
@@ -76,7 +76,7 @@ fn a_consequence_is_a_row_of_its_own_only_among_all_alarms() {
     assert_eq!([at(AlarmRows::Incidents), at(AlarmRows::All)], ["device_lost", "late_answers"]);
     assert_eq!(place_of(&picture, 999, AlarmRows::All), None);
     let onset = events(&picture).into_iter().find(|event| event.text.starts_with("late_answers")).unwrap();
-    assert!(onset.text.ends_with("(because of device_lost)"), "{}", onset.text);
+    assert!(onset.text.contains("(because of device_lost)"), "{}", onset.text);
 }
 
 #[test]
@@ -109,6 +109,19 @@ fn the_log_has_the_alarms_at_their_moments_under_keys_that_stay() {
     let unplaced: Vec<_> = unplaced.map(|event| super::lookups::Event { at_ns: None, ..event }).collect();
     found.take(LookupResult::Log(Ok(unplaced.clone())), events(&picture));
     assert_eq!(found.log.rows()[..unplaced.len()], unplaced);
+}
+
+#[test]
+fn an_alarm_in_the_log_says_how_often_it_came_before_because_only_its_latest_episode_is_a_row() {
+    let mut picture = snapshot(20, SyntheticFaults::All);
+    let text =
+        |picture: &Snapshot| events(picture).into_iter().find(|event| event.event == "alarm_onset").unwrap().text;
+    (picture.alarms[0].count, picture.alarms[0].first_ns) = (19, picture.alarms[0].onset_ns);
+    assert!(!text(&picture).contains("19 times"), "{}", text(&picture));
+    picture.alarms[0].onset_ns += 2_000_000_000;
+    let first = super::derived::utc_ns(&picture, picture.alarms[0].first_ns) / 1_000_000_000;
+    let said = format!("; 19 times since {}", crate::widgets::format::time_of_day(first));
+    assert!(text(&picture).ends_with(&said), "{}", text(&picture));
 }
 
 /// The engine's start is known to a second only; the pair of clocks tells the moment.

@@ -63,7 +63,8 @@ fn a_report_is_signed_kept_and_verified_and_a_forged_one_exits_with_1() {
     std::fs::write(home.path().join("kept.json"), forged.replace("\"verdict\":\"fail\"", "\"verdict\":\"pass\""))
         .unwrap();
     let verified = pinwheel(home.path(), "check --verify kept.json");
-    assert_eq!(verified.status.code(), Some(1), "{verified:?}");
+    let said = String::from_utf8(verified.stderr).unwrap();
+    assert_eq!((verified.status.code(), said.lines().count()), (Some(1), 1), "{said}");
 
     let strict = pinwheel(home.path(), "check --strict --json");
     let fails = json(&strict)["rows"].as_array().unwrap().iter().any(|row| row["verdict"] == "fail");
