@@ -54,6 +54,19 @@ fn with_a_certificate_the_console_comes_by_tls_alone() {
         eprintln!("skipped: there is no program openssl that makes a certificate");
         return;
     }
+    for words in
+        ["genpkey -algorithm ed25519 -out other.pem", "pkcs8 -topk8 -in key.pem -out locked.pem -passout pass:word"]
+    {
+        assert!(openssl(words).status().unwrap().success(), "{words}");
+    }
+    for (key, expected) in [
+        ("other.pem", "a key of another certificate"),
+        ("locked.pem", "openssl pkey -in KEY"),
+        ("cert.pem", "found no private key"),
+    ] {
+        let said = world.run(&format!("serve 0 --cert cert.pem --key {key}")).exits(2).err;
+        assert!(said.contains(expected) && said.lines().count() == 1, "{key}: {said}");
+    }
     let _engine = Headless::start(&world);
     let served = Served::start(&world, "0 --cert cert.pem --key key.pem");
     assert_eq!(served.scheme, "https");

@@ -8,11 +8,11 @@ use pinwheel_engine::files;
 use std::path::Path;
 use std::sync::Arc;
 pub use tokio_rustls::TlsAcceptor as Acceptor;
-use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::version::TLS13;
+use tokio_rustls::rustls::{Error as TlsError, ServerConfig};
 
 /// Most bytes of either file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -36,14 +36,28 @@ pub fn acceptor(cert: &Path, key: &Path) -> Result<Acceptor, Refusal> {
     if chain.is_empty() {
         return Err(refused("--cert", cert, "no certificate".to_owned(), "one, and those that it needs"));
     }
-    let private = PrivateKeyDer::from_pem_slice(key_text.as_bytes())
-        .map_err(|error| refused("--key", key, error.to_string(), "a private key"))?;
+    let of_key = |found: &str, expected: &str, remedy: &str| {
+        Refusal::unusable(format!("--key {}", key.display()), found, expected, remedy)
+    };
+    let private = PrivateKeyDer::from_pem_slice(key_text.as_bytes()).map_err(|error| match error {
+        _ if key_text.contains("ENCRYPTED") => {
+            of_key("a key with a password", "a private key without one", "decrypt it: openssl pkey -in KEY -out FILE")
+        }
+        pem::Error::NoItemsFound => refused("--key", key, "no private key".to_owned(), "one"),
+        error => refused("--key", key, error.to_string(), "a private key"),
+    })?;
     // Said, not left to the libraries' defaults: another feature of this build may compile older versions in.
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_protocol_versions(&[&TLS13])
         .expect("ring has the ciphers of version 1.3")
         .with_no_client_auth()
         .with_single_cert(chain, private)
-        .map_err(|error| refused("--key", key, error.to_string(), "the key of the certificate"))?;
+        .map_err(|error| match error {
+            TlsError::InconsistentKeys(_) => {
+                let remedy = "name the key that the certificate was made with";
+                of_key("a key of another certificate", "that of --cert", remedy)
+            }
+            error => refused("--key", key, error.to_string(), "the key of the certificate"),
+        })?;
     Ok(Acceptor::from(Arc::new(config)))
 }
