@@ -172,7 +172,7 @@ rules! {
         "a role reports work in every frame, so the thread never yields: find the role whose items grow";
     /// A hot thread is ready and does not run.
     Scheduler = 11, "scheduler", "% of 0.5 s waiting for its core", Note, 20.0, 0.5,
-        "the alarm names who runs on its core: keep it off (pinwheel check says how), or plan other cores";
+        "the alarm or pinwheel cores names who runs on its core: keep it off (pinwheel check says how), or plan other cores";
     /// A role panicked.
     RoleDied = 12, "role_died", "roles", Critical, 1.0, 1.0,
         "its streams move to another silo; without another one the run drains; report the source line that the alarm names";
