@@ -3,7 +3,8 @@
 //!
 //! Pure: shots, answers and losses in; messages, answers and returned shots out. Used by the bridge's
 //! thread. Bounds: [`UNDER_WAY_MAX`] shots sent to one host and not answered, fewer to a slow one
-//! ([`Window`]); what waits to be sent is bounded by the lane from the engine, which is read only while [`Outgoing::has_room`].
+//! ([`Window`]); what waits to be sent is bounded by the lane from the engine, which is read only while
+//! [`Outgoing::has_room`].
 //!
 //! ```text
 //!  lane ─▶ waiting ── all earlier ones of its stream are answered here ──▶ sent ── answer ─▶ answered
