@@ -43,7 +43,7 @@ pub enum Record {
 /// search for a profile's rule finds the alarm of the log.
 const END_OF_RUN: &str = "end_of_run";
 
-/// A condition found at the end, with the fields of [`AlarmView`]; fields of an episode are `None`.
+/// A condition found at the end. Its fields mean what those of [`AlarmView`] mean; those of an episode are `null`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AtEnd {
     number: Option<u64>,

@@ -285,7 +285,10 @@ fn the_page_of_json_and_the_schema_are_those_of_the_report() {
         at += 1;
         let item = items.get(&name);
         text += &format!("\n## {name}\n\n{}\n\n", item.doc);
+        // The fields of some are those of another item, which says what they mean.
+        let has_meanings = item.fields.iter().any(|field| !field.doc.is_empty());
         text += &match item.kind {
+            Kind::Struct if !has_meanings => head(&["field", "type"]),
             Kind::Struct => head(&["field", "type", "meaning"]),
             Kind::Enum if item.is_untagged => head(&["the fields of", "meaning"]),
             Kind::Enum => head(&["value", "meaning"]),
@@ -298,7 +301,8 @@ fn the_page_of_json_and_the_schema_are_those_of_the_report() {
                     } else {
                         json_kind(&items, &field.of)
                     };
-                    text += &row(&[code(&field.name), of, cell(&field.doc)]);
+                    let cells = [code(&field.name), of, cell(&field.doc)];
+                    text += &row(&cells[..if has_meanings { 3 } else { 2 }]);
                 }
                 Kind::Enum if item.is_untagged => {
                     text += &row(&[json_kind(&items, field.of.trim_matches(['(', ')'])), cell(&field.doc)]);
