@@ -63,7 +63,7 @@ use crate::host::HostError;
 use crate::hot::RoleError;
 use crate::hot::drill_role::DrillCommand;
 use crate::plan::{Plan, PlanError};
-use crate::profile::Profile;
+use crate::profile::{Profile, RangeError};
 use crate::record::{AnswerSink, EventSink, RecentRecording, tape};
 use command::Executor;
 use std::path::PathBuf;
@@ -93,7 +93,7 @@ pub use steer::{ApplyError, LENT_MAX, Switched};
 pub struct Config {
     /// Name of the profile.
     pub profile_name: String,
-    /// The validated profile, with the command line's overrides.
+    /// The profile, with the command line's overrides. A value outside its range is refused.
     pub profile: Profile,
     /// Label of this run, chosen by the operator.
     pub label: String,
@@ -243,6 +243,8 @@ pub struct Outcome {
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum StartError {
+    #[error("profile: {0}")]
+    Profile(RangeError),
     #[error(transparent)]
     Host(#[from] HostError),
     #[error(transparent)]

@@ -82,12 +82,12 @@ const TRUSTED_PLUGIN: &str = "a plugin decodes on the threads of the decode work
 
 pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     hot::install_hook();
+    check_fit(&config.profile, &config.input)?;
     let host = HostFacts::read()?;
     let clock = environment::clock(config.profile.environment, Path::new("/"))?;
     let (asked, settled) = (config.profile.silos, devices::settle(&mut config.profile)?);
     let (placed, devices) = devices::place(settled, &mut config.profile, &host, &config.boards)?;
     let (model, is_live) = (Arc::clone(config.input.model()), matches!(config.input, Input::Live { .. }));
-    check_fit(&config.input)?;
     check_order(&config)?;
     let decoding = Decoding::of(model, &config.profile)?;
     let report = environment::look(&mut config, &host, &placed, &clock)?;
@@ -519,9 +519,12 @@ fn check_width(model: &Model) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Checks that the model fits the slots, and that the shots of a file are of the model: hot threads copy their words
-/// and index by their bits.
-pub(super) fn check_fit(input: &Input) -> Result<(), StartError> {
+/// Checks that the profile is valid, that the model fits the slots, and that the shots of a file are of the model: hot
+/// threads copy their words and index by their bits.
+pub(super) fn check_fit(profile: &Profile, input: &Input) -> Result<(), StartError> {
+    if let Some(error) = profile.validate().into_iter().next() {
+        return Err(StartError::Profile(error));
+    }
     check_width(input.model())?;
     let Input::Replay { model, name, shots, observables } = input else { return Ok(()) };
     let soft_bits = model.soft.as_ref().map(|map| 8 * map.bytes());

@@ -105,7 +105,7 @@ pub fn check_input(
     boards: &Path,
 ) -> Result<(), StartError> {
     let model = input.model();
-    check_fit(input)?;
+    check_fit(profile, input)?;
     Decoding::of(Arc::clone(model), profile)?;
     match input {
         Input::Live { place, .. } if held != Some(place) => Ok(link::can_open(place, boards)?),
@@ -116,7 +116,7 @@ pub fn check_input(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Done, Input, InputQueue, InputSpec, check_fit};
+    use super::{Done, Input, InputQueue, InputSpec, Profile, check_fit};
     use crate::code::{Layout, Model, ShotSet};
     use crate::engine::actor::Actor;
     use crate::engine::{EndedBy, Requests};
@@ -162,7 +162,18 @@ mod tests {
         let model = Arc::new(Model::parse(b"error(0.1) D0 D2 L0\n").unwrap());
         let (shots, observables) = (Arc::new(bits), flips.map(Arc::new));
         let input = Input::Replay { model, name: "a.b8".to_owned(), shots, observables };
-        check_fit(&input).err().map(|error| error.to_string())
+        let (profile, _) = Profile::load("lab", None).unwrap();
+        check_fit(&profile, &input).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_profile_with_a_value_outside_its_range_is_refused() {
+        let (mut profile, _) = Profile::load("lab", None).unwrap();
+        profile.slots = 63;
+        let model = Arc::new(Model::parse(b"error(0.1) D0 L0\n").unwrap());
+        let input = Input::Sampler { model, name: "a".to_owned(), seed: 1 };
+        let refused = check_fit(&profile, &input).err().map(|error| error.to_string());
+        assert!(refused.as_ref().is_some_and(|said| said.starts_with("profile: slots: found 63")), "{refused:?}");
     }
 
     #[test]
