@@ -52,8 +52,8 @@ pub enum ChangeRefused {
     #[error(transparent)]
     Ready(#[from] ReadyError),
     #[error(
-        "{name} has {found_detectors} detector(s) and {found_observables} observable(s), but the shots of this run \
-         have {detectors} and {observables}; name a model of the same experiment"
+        "{name} has other widths than the shots of this run: detectors {found_detectors} instead of {detectors}, \
+         observables {found_observables} instead of {observables}; name a model of the same experiment"
     )]
     Width { name: String, found_detectors: u32, found_observables: u32, detectors: u32, observables: u32 },
     #[error(

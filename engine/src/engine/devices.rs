@@ -123,8 +123,8 @@ fn open(profile: &Profile, found: &DriverFacts, cold_cores: &[u32]) -> Result<De
     let mut notes = Vec::new();
     if used.len() < silos as usize {
         notes.push(format!(
-            "{silos} silos share {} device(s), which run their graphs in turn; give each silo a device, or run fewer \
-             silos",
+            "silos {silos}, devices {}: several silos run their graphs on one device in turn; give each silo a \
+             device, or run fewer silos",
             used.len()
         ));
     }

@@ -127,7 +127,7 @@ fn unplannable(profile: &Profile, file: &str) -> Option<Finding> {
     }
     let (found, expected, remedy) = match Plan::make(profile, &host).err()? {
         PlanError::TooManyRoles { thread, found, silos, cores, remedy } => (
-            format!("{found} roles on thread {thread} ({silos} silo(s) on {cores} hot core(s) of this machine)"),
+            format!("{found} roles on thread {thread} (silos {silos}, hot cores of this machine {cores})"),
             format!("at most {THREAD_ROLES_MAX} on one thread"),
             remedy,
         ),

@@ -211,7 +211,7 @@ fn an_unavailable_gpu_is_refused_in_one_sentence() {
         assert!(!ran.err.contains("panicked"), "{}", ran.err);
     }
     let ran = on_driver(&World::new(), "run --device cuda:3 --count 10", &[]).exits(2);
-    assert!(ran.err.contains("there is no device 3, only 1 device(s)"), "{}", ran.err);
+    assert!(ran.err.contains("there is no device 3, the driver has 1; choose a number below 1"), "{}", ran.err);
 }
 
 #[test]
@@ -337,7 +337,7 @@ fn every_silo_has_a_device_and_its_own_context() {
     assert!(device.contains("cuda:0") && device.contains("cuda:1"), "{device}");
     assert!(report["gpus"].as_array().unwrap().iter().all(|gpu| gpu["launches"].as_u64() > Some(0)));
     let report = run(&world, "--silos 2 --count 1000 --rate max", &[]).exits(0).json();
-    assert!(report["notes"].to_string().contains("share 1 device(s)"), "{}", report["notes"]);
+    assert!(report["notes"].to_string().contains("silos 2, devices 1: several silos"), "{}", report["notes"]);
 }
 
 #[test]

@@ -165,7 +165,7 @@ impl Profile {
         let mut check = Check { errors: Vec::new() };
         let silos = if let Silos::Count(count) = self.silos { count } else { 1 };
         if let Some(every) = self.input.joint_every.filter(|_| self.input.streams <= silos) {
-            let found = format!("{every} with {} stream(s) in {silos} silo(s)", self.input.streams);
+            let found = format!("{every} with streams {} and silos {silos}", self.input.streams);
             let expected = "two streams in one silo, which are measured together";
             check.refuse("input.joint_every", found, expected, "raise input.streams, or set joint_every: None");
         }

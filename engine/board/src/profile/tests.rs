@@ -408,7 +408,7 @@ fn fields_without_effect_are_named_and_are_no_errors() {
     idle.placement.overflow.strategy = OverflowStrategy::Migrate;
     (idle.input.streams, idle.input.joint_every) = (2, Some(10));
     let said = [
-        "input.joint_every: found 10 with 2 stream(s) in 2 silo(s), expected two streams in one silo, which are \
+        "input.joint_every: found 10 with streams 2 and silos 2, expected two streams in one silo, which are \
          measured together; raise input.streams, or set joint_every: None",
         "deadlines.rescue: found UnionFind, expected a faster decoder than that of all shots; choose another rescue \
          decoder, or rescue: None",

@@ -58,7 +58,7 @@ impl PlanError {
                 "raise silos or move the thread",
             ),
             Self::TooManyRoles { thread, found, silos, cores, remedy } => {
-                let found = format!("{found} roles on thread {thread} ({silos} silo(s) on {cores} hot core(s))");
+                let found = format!("{found} roles on thread {thread} (silos {silos}, hot cores {cores})");
                 let expected = format!("at most {THREAD_ROLES_MAX} on one thread");
                 return (found, expected, format!("{remedy}, or give the engine more cores"));
             }

@@ -92,7 +92,7 @@ fn wanted(profile: &Profile, host: &HostFacts, hot_cores: &[HotCore]) -> (u32, S
 /// Step 4 of the rule: upper limits, each with its reason.
 fn limits(profile: &Profile, host: &HostFacts, hot_cores: &[HotCore]) -> [Option<(u32, String)>; 5] {
     let pairs = |cores: usize| count(cores / 2).max(1);
-    let by_hot_cores = (pairs(hot_cores.len()), format!("{} hot core(s), of which each takes two", hot_cores.len()));
+    let by_hot_cores = (pairs(hot_cores.len()), format!("each takes two hot cores of {}", hot_cores.len()));
     let cores = profile.max_cores.map(|max| (pairs(max as usize), format!("max_cores {max}, of which each takes two")));
     let quota = host.cpu_quota.cores().map(|worth| {
         // A quota is a few cores; an unusually large one is no limit.
@@ -103,7 +103,7 @@ fn limits(profile: &Profile, host: &HostFacts, hot_cores: &[HotCore]) -> [Option
     });
     let streams = profile.input.streams;
     let fed = match profile.input.joint_every {
-        None => (streams, format!("{streams} stream(s), of which each takes one")),
+        None => (streams, format!("each takes one stream of {streams}")),
         Some(_) => ((streams / 2).max(1), format!("{streams} streams, read jointly by two")),
     };
     let by_rounds = profile.input.source.is_live() && profile.window != Window::None && profile.input.m2d.is_none();

@@ -5,7 +5,7 @@
 use super::markup::{Column, Markup};
 use crate::evidence::{End, Evidence};
 use crate::format::utc;
-use crate::report::{duration_text, grouped};
+use crate::report::{duration_text, grouped, times};
 use pinwheel_engine::board::snapshot::{NoiseShares, ThreadView};
 use serde_json::Value;
 
@@ -223,9 +223,9 @@ fn clock(run: &Evidence) -> Vec<String> {
     let degraded = clock.get("degraded").and_then(Value::as_str);
     let parts = [
         degraded.map(|why| format!("The processor's counter was not used for times: {why}")),
-        steps("utc_steps").map(|steps| format!("UTC was set {steps} time(s) during the run.")),
+        steps("utc_steps").map(|steps| format!("UTC was set {} during the run.", times(steps))),
         steps("counter_steps").map(|steps| {
-            format!("The counter jumped {steps} time(s) against monotonic time: latencies across a jump are wrong.")
+            format!("The counter jumped {} against monotonic time: latencies across a jump are wrong.", times(steps))
         }),
     ];
     parts.into_iter().flatten().collect()
@@ -235,9 +235,10 @@ fn failed_silo(life: &Value) -> Option<String> {
     let count = |key: &str| life.get(key).and_then(Value::as_u64).unwrap_or(0);
     let deaths = Some(count("deaths")).filter(|deaths| *deaths > 0)?;
     Some(format!(
-        "Silo {} failed {deaths} time(s) and restarted {} time(s); {} shots were answered with an error because of it.",
+        "Silo {} failed {} and restarted {}; {} shots were answered with an error because of it.",
         count("id"),
-        count("rejoins"),
+        times(deaths),
+        times(count("rejoins")),
         grouped(count("errored"))
     ))
 }

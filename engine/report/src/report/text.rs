@@ -15,6 +15,11 @@ const STREAMS_SHOWN_MAX: usize = 8;
 /// Most unanswered shots that are listed; the JSON has all.
 const UNANSWERED_SHOWN_MAX: usize = 8;
 
+/// `once`, or `3 times`.
+pub fn times(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+}
+
 /// `1234567` as `1,234,567`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -460,13 +465,15 @@ impl Report {
         if utc > 0 {
             writeln!(
                 f,
-                "  UTC was set {utc} time(s) during the run: times of day in the logs jump there, durations do not"
+                "  UTC was set {} during the run: times of day in the logs jump there, durations do not",
+                times(utc)
             )?;
         }
         if counter > 0 {
             writeln!(
                 f,
-                "  The counter jumped {counter} time(s) against monotonic time: latencies across a jump are wrong"
+                "  The counter jumped {} against monotonic time: latencies across a jump are wrong",
+                times(counter)
             )?;
         }
         Ok(())

@@ -110,7 +110,7 @@ pub enum Absent {
     },
     #[error("the CUDA driver finds no device; see nvidia-smi and CUDA_VISIBLE_DEVICES")]
     NoDevice,
-    #[error("there is no device {index}, only {count} device(s); choose a number below {count}")]
+    #[error("there is no device {index}, the driver has {count}; choose a number below {count}")]
     Number { index: u32, count: u32 },
     #[error("device {index} ({name}) has compute capability {major}.{minor}, older than 7.5; use another device")]
     Architecture { index: u32, name: String, major: u32, minor: u32 },

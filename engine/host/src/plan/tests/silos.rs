@@ -92,7 +92,7 @@ fn a_silo_that_would_lack_cores_time_or_streams_is_not_made() {
     told(&auto(), &with_quota, 3, "a CPU quota of 6.5 cores, of which each takes two");
     let mut few = auto();
     few.input.streams = 3;
-    told(&few, &host, 3, "3 stream(s), of which each takes one");
+    told(&few, &host, 3, "each takes one stream of 3");
     few.input.joint_every = Some(100);
     told(&few, &host, 1, "3 streams, read jointly by two");
     let mut live = auto();
@@ -121,7 +121,7 @@ fn each_gpu_gets_a_silo_as_far_as_there_are_cores() {
     );
     assert_eq!(told(&on_gpus, &with_gpus(1, 16)).count, 1);
     let few = told(&on_gpus, &with_gpus(4, 2));
-    assert_eq!((few.count, &*few.why), (1, "one for each of 4 GPUs, but 2 hot core(s), of which each takes two"));
+    assert_eq!((few.count, &*few.why), (1, "one for each of 4 GPUs, but each takes two hot cores of 2"));
     let shared = Profile { device: Device::Cuda { index: Some(2), batch_shots: 1 }, ..auto() };
     assert_eq!((told(&shared, &with_gpus(4, 16)).count, &*told(&shared, &with_gpus(4, 16)).why), (1, "for GPU 2"));
     // The stand-in does not care for them.
