@@ -522,7 +522,8 @@ fn check_width(model: &Model) -> Result<(), StartError> {
 /// Checks that the profile is valid, that the model fits the slots, and that the shots of a file are of the model: hot
 /// threads copy their words and index by their bits.
 pub(super) fn check_fit(profile: &Profile, input: &Input) -> Result<(), StartError> {
-    if let Some(error) = profile.validate().into_iter().next() {
+    // Lists of profiles show the summary; one made in code may lack it.
+    if let Some(error) = profile.validate().into_iter().find(|error| error.field != "summary") {
         return Err(StartError::Profile(error));
     }
     check_width(input.model())?;

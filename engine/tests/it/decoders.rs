@@ -536,7 +536,7 @@ fn a_model_that_cannot_be_used_is_refused_and_the_one_before_stays() {
     refused(
         Some(Path::new("surface_d5")),
         None,
-        "the shots of this run have 24 and 1; name a model of the same experiment",
+        "detectors 120 instead of 24, observables 1 instead of 1; name a model",
     );
     let triple = written("triple.dem", &format!("error(0.1) D0 D1 D2\n{widths}"));
     refused(Some(&triple), None, "with a part of 3 detectors, expected at most 2");
