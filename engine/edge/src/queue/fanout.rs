@@ -31,8 +31,6 @@ pub const SPILL_MAX: u32 = 1 << 22;
 
 const SEALED: u32 = u32::MAX;
 const NIL: u32 = u32::MAX - 1;
-/// As the number of pending predecessors: the task has begun.
-const BEGUN: u32 = u32::MAX;
 
 #[repr(C, align(64))]
 struct Record {
@@ -233,19 +231,6 @@ impl Fanout {
         self.record(task).generation.load(Ordering::Relaxed)
     }
 
-    /// Whoever runs it: the task begins, and waits for nobody.
-    #[inline(always)]
-    pub fn begin(&self, task: u32) {
-        // Relaxed: whoever must know hears of the task from where it runs.
-        self.record(task).pending.store(BEGUN, Ordering::Relaxed);
-    }
-
-    /// Whether the task has begun, as of some moment.
-    #[must_use]
-    pub fn has_begun(&self, task: u32) -> bool {
-        self.record(task).pending.load(Ordering::Relaxed) == BEGUN
-    }
-
     /// Says what went wrong, before the task is released or sealed.
     #[inline(always)]
     pub fn spoil(&self, task: u32, outcome: u32) {
@@ -261,11 +246,10 @@ impl Fanout {
         self.record(task).outcome.load(Ordering::Relaxed)
     }
 
-    /// Predecessors that it still waits for, as of some moment; 1 also when the last has just ended.
+    /// Predecessors that it still waits for, as of some moment.
     #[must_use]
     pub fn pending(&self, task: u32) -> u32 {
-        let pending = self.record(task).pending.load(Ordering::Relaxed);
-        if pending == BEGUN { 0 } else { pending }
+        self.record(task).pending.load(Ordering::Relaxed)
     }
 
     /// Asks for a record's cache line, to be written.

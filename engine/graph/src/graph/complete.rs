@@ -2,8 +2,7 @@
 //!
 //! Owned by the thread that receives completions (poll). Each call ends one task. A second
 //! completion, and one of an earlier task of the same record, is refused: a task's number contains
-//! its record's generation. So is one of a task whose body has not been called. A device may answer
-//! before the body returns `Launched`.
+//! its record's generation.
 
 use super::shared::{Failure, Shared, resolve};
 use super::task::{Body, Reason, Task, TaskId, outcome_of};
@@ -15,7 +14,7 @@ use std::sync::Arc;
 pub enum CompleteError {
     #[error("completion of task {task}: found it ended, expected it under way; drop the late answer")]
     Stale { task: TaskId },
-    #[error("completion of task {task}: found it not begun, expected it launched; check who answered")]
+    #[error("completion of task {task}: found it waiting for others, expected it launched; check who answered")]
     NotLaunched { task: TaskId },
 }
 
@@ -31,7 +30,7 @@ impl<B> Shared<B> {
         if self.fanout.generation(slot) != self.generation(task.0) || self.fanout.is_sealed(slot) {
             return Err(CompleteError::Stale { task });
         }
-        if !self.fanout.has_begun(slot) {
+        if self.fanout.pending(slot) > 1 {
             return Err(CompleteError::NotLaunched { task });
         }
         Ok((slot, self.gate_of(&Task::of_words(self.fanout.payload(slot)))))
@@ -39,10 +38,11 @@ impl<B> Shared<B> {
 }
 
 impl<B: Body> Completer<B> {
-    /// Ends a task whose body returned `Launched`, or is about to; `failed` is the device's error code.
+    /// Ends a task whose body returned `Launched`; `failed` is the device's error code.
     ///
     /// # Errors
-    /// If the task has ended, or has not begun. A task that runs and is not launched must not be ended.
+    /// If the task has ended, or waits for several others. One that is ready and has not begun must not be
+    /// ended: to tell it apart would cost each task a store.
     pub fn complete(&mut self, task: TaskId, failed: Option<u32>) -> Result<(), CompleteError> {
         let shared = &*self.shared;
         let (slot, gate) = shared.launched(task)?;

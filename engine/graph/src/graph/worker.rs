@@ -411,9 +411,6 @@ impl<B: Body> Worker<B> {
             None => item,
         };
         self.running = Some(Running { item, gate });
-        if item & RECORDED == 0 {
-            self.shared.fanout.begin(item as u32);
-        }
         self.counts[Count::Ran as usize] += 1;
         let work = Work { id, task, worker: self.index, item };
         let ended = match &self.shared.config.trace {
@@ -655,7 +652,8 @@ impl<B: Body> Worker<B> {
     /// Ends a task whose body returned `Launched` in an earlier turn of this worker.
     ///
     /// # Errors
-    /// If the task has ended, or has not begun.
+    /// If the task has ended, or waits for several others. One that is ready and has not begun must not be
+    /// ended: to tell it apart would cost each task a store.
     pub fn end_launched(&mut self, task: TaskId) -> Result<(), CompleteError> {
         let (slot, gate) = self.shared.launched(task)?;
         self.resolve(slot, 0);
@@ -666,10 +664,11 @@ impl<B: Body> Worker<B> {
     }
 
     /// As [`Self::end_launched`], for a task whose body ran on this worker from `began` on; also
-    /// for recorded tasks, each once in a round.
+    /// for recorded tasks.
     ///
     /// # Errors
-    /// If the task has ended, or has not begun.
+    /// If the task has ended, or waits for several others. One that is ready and has not begun must not be
+    /// ended: to tell it apart would cost each task a store.
     pub fn end_launched_work(&mut self, work: &Work, began: Ticks) -> Result<(), CompleteError> {
         if matches!(&self.shared.config.trace, Trace::Cycles(wanted) if wanted.takes(work.task.kernel, work.task.stream))
         {

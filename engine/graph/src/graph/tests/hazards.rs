@@ -1,9 +1,7 @@
 //! Each way in which task graphs are known to break, by name.
 
 use super::super::{Batch, BlockedBy, Ended, Pool, Ready, Region, Shape, Summary, TaskId, Work};
-use super::super::{
-    CompleteError, Completer, Config, Count, Deps, Issue, Overflow, Start, SubmitError, Submitter, Workload,
-};
+use super::super::{CompleteError, Config, Count, Deps, Issue, Overflow, Start, SubmitError, Submitter, Workload};
 use super::{Log, Seeded, clock, compile, drive, of_workload, small, task};
 use crate::clock::Clock;
 use std::sync::Arc;
@@ -42,34 +40,6 @@ fn a_task_retires_only_after_its_body_returned_and_after_all_before_it() {
     completer.complete(launched, None).unwrap();
     assert!(graph.poll_done());
     assert_eq!(graph.summary().retired, 2);
-}
-
-#[test]
-fn a_completion_of_a_task_that_has_not_begun_is_refused() {
-    let launches = |work: &Work| if work.task.args[0] < 2 { Ended::Launched } else { Ended::Done };
-    let (mut graph, _, mut completer) = compile(small(1, Ready::WorkSteal), launches);
-    let first = graph.submit(&task(0), &[], &[]).unwrap();
-    let second = graph.submit(&task(1), &[], &[first]).unwrap();
-    let refuses = |completer: &mut Completer<_>, task| {
-        assert_eq!(completer.complete(task, None), Err(CompleteError::NotLaunched { task }));
-    };
-    refuses(&mut completer, first);
-    refuses(&mut completer, second);
-    while graph.work(8) > 0 {}
-    completer.complete(first, None).unwrap();
-    // Ready, and not taken up.
-    refuses(&mut completer, second);
-    while graph.work(8) > 0 {}
-    completer.complete(second, None).unwrap();
-    graph.wait();
-    // A round stands for its tasks, which end it.
-    graph.record().unwrap();
-    graph.submit(&task(2), &[], &[]).unwrap();
-    graph.wait();
-    let recording = graph.end_recording().unwrap();
-    let round = graph.replay(recording).unwrap();
-    refuses(&mut completer, round);
-    assert_eq!(graph.finish().retired, 4);
 }
 
 #[test]
