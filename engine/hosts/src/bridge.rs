@@ -342,15 +342,17 @@ impl Worker {
         let hosts: Vec<String> = self.members.present().map(str::to_owned).collect();
         for host in hosts {
             let window = self.traffic.get(&host).copied().unwrap_or_default().window.shots();
+            let mut under_way = self.outgoing.under_way(&host);
             loop {
                 let routes = &self.bridge.routes;
-                let limit = SHOTS_MAX.min(window.saturating_sub(self.outgoing.under_way(&host)));
+                let limit = SHOTS_MAX.min(window.saturating_sub(under_way));
                 let shots = self.outgoing.next_message(&host, limit, |stream| routes.answered_here(stream));
                 if shots.is_empty() {
                     break;
                 }
                 is_busy = true;
-                let sent = Sent { at_ns: self.now_ns(), under_way: self.outgoing.under_way(&host) };
+                under_way += shots.len();
+                let sent = Sent { at_ns: self.now_ns(), under_way };
                 let body = message::encode_shots(self.link.incarnation(), self.outgoing.widths(), shots.iter());
                 let (events, name) = (self.events.sender(), host.clone());
                 let shots = shots.into_iter().map(|shot| shot.name).collect();

@@ -186,13 +186,15 @@ impl Outgoing {
     /// stream that this engine has answered: a shot leaves when all before it are.
     pub fn next_message(&mut self, host: &str, limit: usize, answered_here: impl Fn(u32) -> u64) -> Vec<Shot> {
         let room = limit.min(UNDER_WAY_MAX.saturating_sub(self.under_way(host)));
-        let (mut shots, mut passed_over) = (Vec::new(), 0);
-        while shots.len() < room && passed_over < self.streams.len() {
-            let number = self.turn;
-            self.turn = (number + 1) % self.streams.len();
+        let from_turn = (self.turn..self.streams.len()).chain(0..self.turn);
+        let is_of_host = |number: &usize| self.streams[*number].at.as_deref() == Some(host);
+        let mut turns: VecDeque<usize> = from_turn.filter(is_of_host).collect();
+        let mut shots = Vec::new();
+        while shots.len() < room
+            && let Some(number) = turns.pop_front()
+        {
             let stream = &mut self.streams[number];
-            if stream.at.as_deref() == Some(host)
-                && let Some(away) = stream.waiting.front()
+            if let Some(away) = stream.waiting.front()
                 && answered_here(number as u32) == away.head.sequence + stream.returned
                 && let Some(away) = stream.waiting.pop_front()
             {
@@ -201,9 +203,8 @@ impl Outgoing {
                 let truth = away.head.truth_known.then(|| away.observables.clone());
                 shots.push(Shot { name, detectors: away.detectors.clone(), truth });
                 stream.sent.push_back(Sent { away, answer: None });
-                passed_over = 0;
-            } else {
-                passed_over += 1;
+                self.turn = (number + 1) % self.streams.len();
+                turns.push_back(number);
             }
         }
         self.kept -= shots.len();
