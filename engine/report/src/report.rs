@@ -14,7 +14,7 @@ pub use conditions::Alarm;
 pub use lifecycle::LifecycleReport;
 pub use overflow::OverflowReport;
 pub use pinwheel_collect::intervals::{byar_95, interval_95};
-pub use text::{duration_text, grouped, progress_line, times};
+pub use text::{duration_text, grouped, progress_line};
 
 use pinwheel_engine::board::deadlines::{WrongOrLate, wrong_or_late};
 use pinwheel_engine::board::histogram::Histogram;

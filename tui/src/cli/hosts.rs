@@ -9,6 +9,7 @@ use super::say::Print;
 use clap::{Args as ClapArgs, Subcommand};
 use pinwheel_engine::engine::wire::{Outcome, Request, read_reply};
 use pinwheel_engine::engine::{Command, Done};
+use pinwheel_engine::stall::verdict::times;
 use pinwheel_hosts::local_socket::{self, Wanted};
 use pinwheel_hosts::status::{HostRow, Status};
 use std::fmt::Write;
@@ -140,8 +141,7 @@ fn text(status: &Status) -> String {
             );
         }
         if *losses > 0 {
-            let times = if *losses == 1 { "once".to_owned() } else { format!("{losses} times") };
-            let _ = writeln!(text, "{:widest$}  was gone {times}", "");
+            let _ = writeln!(text, "{:widest$}  was gone {}", "", times(*losses));
         }
         if row.sent.refused + row.sent.full > 0 {
             let _ = writeln!(

@@ -181,6 +181,14 @@ fn who_ran(seen: &Observations) -> Vec<(String, u64)> {
     if found.is_empty() && taken.is_none() { most() } else { found }
 }
 
+/// Who had the thread's core, each with its time, and which core that is; `unknown` says why nobody is named.
+fn by_whom(seen: &Observations, unknown: impl FnOnce() -> &'static str) -> String {
+    let core = seen.found_core.or(seen.core).map_or_else(String::new, |core| format!(" on core {core}"));
+    let ran = |ns: u64| if ns > 0 { format!(", which ran {}", ms(ns)) } else { String::new() };
+    let each: Vec<String> = who_ran(seen).iter().map(|(who, ns)| format!("{who}{}", ran(*ns))).collect();
+    if each.is_empty() { format!("{core}; {}", unknown()) } else { format!(" by {}{core}", each.join(" and ")) }
+}
+
 /// The records that show it off its core for at least half of the stall, of which less than half was
 /// taken from it: it had yielded its core.
 fn yielded(seen: &Observations) -> Option<&Switched> {
@@ -211,7 +219,8 @@ pub fn joined(lines: &[String]) -> String {
     text
 }
 
-fn times(count: u64) -> String {
+/// `once`, or `3 times`.
+pub fn times(count: u64) -> String {
     if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
@@ -375,18 +384,16 @@ fn many_faults(seen: &Observations) -> Option<(u64, u64)> {
 /// Whether the kernel's records show that its core was taken, and by whom. This is certain.
 fn taken(seen: &Observations) -> Option<Explanation> {
     let switched = seen.switched.as_ref().filter(|switched| is_taken(seen, switched))?;
-    let core = seen.found_core.or(seen.core).map_or_else(String::new, |core| format!(" on core {core}"));
     let (taken, times) = (ms(switched.taken_ns), times(switched.taken));
-    let each: Vec<String> = who_ran(seen).iter().map(|(who, ns)| format!("{who}, which ran {}", ms(*ns))).collect();
-    let whom = if !each.is_empty() {
-        format!(" by {}{core}", each.join(" and "))
-    } else if switched.is_of_core {
-        format!("{core}; by many, of which none had a quarter of it")
-    } else if seen.core.is_none() {
-        format!("{core}; by whom is not visible (who has a core is recorded only for a pinned thread)")
-    } else {
-        format!("{core}; by whom is not visible (sysctl kernel.perf_event_paranoid=0 or CAP_PERFMON shows it)")
-    };
+    let whom = by_whom(seen, || {
+        if switched.is_of_core {
+            "by many, of which none had a quarter of it"
+        } else if seen.core.is_none() {
+            "by whom is not visible (who has a core is recorded only for a pinned thread)"
+        } else {
+            "by whom is not visible (sysctl kernel.perf_event_paranoid=0 or CAP_PERFMON shows it)"
+        }
+    });
     Some((
         Cause::Descheduled,
         Confidence::Certain,
@@ -400,19 +407,12 @@ fn waiting(seen: &Observations) -> Option<Explanation> {
         return Some(found);
     }
     let waited = seen.waited_ns.filter(|_| seen.is_share(seen.waited_ns, 50))?;
-    let core = seen.found_core.or(seen.core).map_or_else(String::new, |core| format!(" on core {core}"));
     let (long, how) = match yielded(seen) {
         Some(Switched { out_ns, taken: 0, .. }) => (ms(*out_ns), "; it had yielded its core, by record"),
         Some(switched) => (ms(switched.out_ns), ", by record"),
         None => (seen.within(waited), ""),
     };
-    let ran = |ns: u64| if ns > 0 { format!(", which ran {}", ms(ns)) } else { String::new() };
-    let each: Vec<String> = who_ran(seen).iter().map(|(who, ns)| format!("{who}{}", ran(*ns))).collect();
-    let whom = if each.is_empty() {
-        format!("{core}; {}", switches::unknown(&seen.hidden))
-    } else {
-        format!(" by {}{core}", each.join(" and "))
-    };
+    let whom = by_whom(seen, || switches::unknown(&seen.hidden));
     Some((Cause::Descheduled, Confidence::Likely, format!("descheduled {long}{whom}{how}")))
 }
 

@@ -5,8 +5,9 @@
 use super::markup::{Column, Markup};
 use crate::evidence::{End, Evidence};
 use crate::format::utc;
-use crate::report::{duration_text, grouped, times};
+use crate::report::{duration_text, grouped};
 use pinwheel_engine::board::snapshot::{NoiseShares, ThreadView};
+use pinwheel_engine::stall::verdict::times;
 use serde_json::Value;
 
 /// Writes the section of what ran.

@@ -7,6 +7,7 @@ use super::{AbstentionReport, DeadlineReport, DecoderReport, GpuReport, JointRep
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{DriftView, IncidentView, Snapshot, drift_sentence};
 use pinwheel_engine::profile::Severity;
+use pinwheel_engine::stall::verdict::times;
 use pinwheel_engine::streams::HealthVerdict;
 use std::fmt::{self, Display, Formatter};
 
@@ -14,11 +15,6 @@ use std::fmt::{self, Display, Formatter};
 const STREAMS_SHOWN_MAX: usize = 8;
 /// Most unanswered shots that are listed; the JSON has all.
 const UNANSWERED_SHOWN_MAX: usize = 8;
-
-/// `once`, or `3 times`.
-pub fn times(count: u64) -> String {
-    if count == 1 { "once".to_owned() } else { format!("{count} times") }
-}
 
 /// `1234567` as `1,234,567`.
 pub fn grouped(number: u64) -> String {
