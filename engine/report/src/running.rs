@@ -97,19 +97,21 @@ pub fn find(wanted: Option<&str>) -> Result<RunningEngine, Unusable> {
     let directory = board::directory();
     let (mut alive, mut why) = (Vec::new(), None);
     let pid = wanted.and_then(|wanted| wanted.parse::<u32>().ok());
+    let is_meant = |found: u32| pid.is_none_or(|pid| pid == found);
     for file in image::files(&directory) {
-        if pid.is_some_and(|pid| pid != file.pid) {
-            continue;
-        }
+        let is_meant = is_meant(file.pid);
         match Follow::open(&file.path) {
             Ok(follow) if follow.owner_state() == OwnerState::Alive => alive.push(RunningEngine::of(&file, follow)),
-            Ok(_) => why = Some(format!("process {} ended; see pinwheel postmortem {}", file.pid, file.pid)),
-            Err(error) => why = Some(error.to_string()),
+            Ok(_) if is_meant => {
+                why = Some(format!("process {} ended; see pinwheel postmortem {}", file.pid, file.pid))
+            }
+            Err(error) if is_meant => why = Some(error.to_string()),
+            Ok(_) | Err(_) => {}
         }
     }
-    let (about, mut remedy) = (format!("boards in {}", directory.display()), "start one with pinwheel run");
+    let (about, all) = (format!("boards in {}", directory.display()), list(&alive));
+    alive.retain(|found| is_meant(found.pid));
     if let (Some(name), None) = (wanted, pid) {
-        let all = list(&alive);
         alive.retain(|found| found.is_run(name));
         if alive.is_empty() {
             let found = if all.is_empty() { "no running engine".to_owned() } else { format!("engines {all}") };
@@ -120,13 +122,11 @@ pub fn find(wanted: Option<&str>) -> Result<RunningEngine, Unusable> {
         return Err(Unusable::new(about, format!("engines {}", list(&alive)), "one", "name its PID or its run"));
     }
     alive.pop().ok_or_else(|| {
-        let others = if pid.is_some() && why.is_none() { list(&all(&directory)) } else { String::new() };
-        if !others.is_empty() {
-            why = Some(format!("engines {others}"));
-            remedy = "name one of them";
-        }
         let whose = pid.map_or_else(|| "a running engine".to_owned(), |pid| format!("the engine of process {pid}"));
-        Unusable::new(about, why.unwrap_or_else(|| "none".to_owned()), whose, remedy)
+        match why {
+            None if !all.is_empty() => Unusable::new(about, format!("engines {all}"), whose, "name one of them"),
+            why => Unusable::new(about, why.unwrap_or_else(|| "none".to_owned()), whose, "start one with pinwheel run"),
+        }
     })
 }
 
@@ -144,15 +144,6 @@ pub fn look(follow: &mut Follow, clock: &Clock) -> (OwnerState, Option<Snapshot>
         snapshot
     });
     (owner_state, snapshot)
-}
-
-/// The engines that run.
-fn all(directory: &Path) -> Vec<RunningEngine> {
-    let running = |file: BoardFile| {
-        let follow = Follow::open(&file.path).ok()?;
-        (follow.owner_state() == OwnerState::Alive).then(|| RunningEngine::of(&file, follow))
-    };
-    image::files(directory).into_iter().filter_map(running).collect()
 }
 
 fn list(found: &[RunningEngine]) -> String {
