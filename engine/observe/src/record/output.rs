@@ -72,11 +72,11 @@ impl Write for Sink {
 impl Output {
     /// Standard output.
     pub fn stdout() -> Output {
-        Output {
-            writer: BufWriter::with_capacity(BUFFER_BYTES, Sink::Stdout(io::stdout())),
-            rename: None,
-            is_kept: false,
-        }
+        Output::direct(Sink::Stdout(io::stdout()))
+    }
+
+    fn direct(sink: Sink) -> Output {
+        Output { writer: BufWriter::with_capacity(BUFFER_BYTES, sink), rename: None, is_kept: false }
     }
 
     /// A file. `purpose` names it in errors ("--predictions").
@@ -107,11 +107,7 @@ impl Output {
             // A rename would replace the device or FIFO itself.
             Ok(found) if !found.is_file() => {
                 let file = OpenOptions::new().write(true).open(&place)?;
-                Ok(Output {
-                    writer: BufWriter::with_capacity(BUFFER_BYTES, Sink::File(file)),
-                    rename: None,
-                    is_kept: false,
-                })
+                Ok(Output::direct(Sink::File(file)))
             }
             // A private file stays private.
             Ok(found) => Output::hidden(place, Some(found.permissions())),
@@ -121,8 +117,8 @@ impl Output {
 
     fn hidden(place: PathBuf, permissions: Option<fs::Permissions>) -> io::Result<Output> {
         let (file, hidden) = create_hidden(&place)?;
-        let writer = BufWriter::with_capacity(BUFFER_BYTES, Sink::File(file));
-        let output = Output { writer, rename: Some((hidden.clone(), place)), is_kept: false };
+        let mut output = Output::direct(Sink::File(file));
+        output.rename = Some((hidden.clone(), place));
         if let Some(permissions) = permissions {
             fs::set_permissions(&hidden, permissions)?;
         }
@@ -175,13 +171,19 @@ impl Drop for Output {
     fn drop(&mut self) {
         if let Some((hidden, _)) = &self.rename {
             // Errors are ignored: the run has reported its own by now.
-            let _ = self.writer.flush();
-            let has_content = fs::metadata(hidden).is_ok_and(|found| found.len() > 0);
-            if !self.is_kept || !has_content {
+            if self.is_kept {
+                let _ = self.writer.flush();
+            }
+            if !self.is_kept || is_empty(hidden) {
                 let _ = fs::remove_file(hidden);
             }
         }
     }
+}
+
+/// Whether nothing of a file is on the disk.
+pub(super) fn is_empty(path: &Path) -> bool {
+    fs::metadata(path).map_or(true, |found| found.len() == 0)
 }
 
 /// `.NAME.PID.partial` in the same directory, so that the rename stays on one file system.

@@ -5,7 +5,7 @@
 //! each output is kept as one sentence, that output stops, and the other goes on. What was written before
 //! stays under a hidden name, which the sentence has.
 
-use super::output::{Output, OutputError};
+use super::output::{Output, OutputError, is_empty};
 use super::reorder::Reorder;
 use crate::code::{Format, Layout, ShotWriter, ones};
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
@@ -102,8 +102,7 @@ impl Named {
     /// That it stops because of `why`, and what is left of it.
     fn stopped(&self, why: &dyn std::fmt::Display) -> String {
         let Named { option, path, partial } = self;
-        let has_content = |partial: &&PathBuf| std::fs::metadata(partial).is_ok_and(|found| found.len() > 0);
-        let left = match partial.as_ref().filter(has_content) {
+        let left = match partial.as_ref().filter(|partial| !is_empty(partial)) {
             Some(partial) => format!("what was written is in {}", partial.display()),
             None => "the output is incomplete".to_owned(),
         };
