@@ -30,6 +30,8 @@ pub struct DrillArgs {
     pub victim: bool,
 }
 
+/// Columns of the longest name of a drill, and a space.
+const NAME_COLUMNS: usize = 19;
 /// Most threads of a drill and its child processes.
 const DRILL_THREADS: usize = 24;
 
@@ -84,9 +86,9 @@ fn named(words: &[String]) -> Result<Vec<Drill>, Refusal> {
 fn list() -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = writeln!(text, "{:<19} {:<26} what it does", "drill", "expected verdict");
+    let _ = writeln!(text, "{:<NAME_COLUMNS$} {:<26} what it does", "drill", "expected verdict");
     for drill in Drill::ALL {
-        let _ = writeln!(text, "{:<19} {:<26} {}", drill.name(), drill.expected().name(), drill.what());
+        let _ = writeln!(text, "{:<NAME_COLUMNS$} {:<26} {}", drill.name(), drill.expected().name(), drill.what());
     }
     text
 }
@@ -132,7 +134,7 @@ fn matrix(rows: &[Row]) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "{:<19} {:<24} {:<24} {:>7} {:>10} {:>9} {:>9}",
+        "{:<NAME_COLUMNS$} {:<24} {:<24} {:>7} {:>10} {:>9} {:>9}",
         "drill", "expected", "given", "right", "sure", "median", "worst"
     );
     let mut names: Vec<&str> = rows.iter().map(|row| row.drill).collect();
@@ -142,7 +144,7 @@ fn matrix(rows: &[Row]) -> String {
         let Some(first) = mine.first() else { continue };
         if !first.permitted {
             let reason = first.reason.as_deref().unwrap_or("");
-            let _ = writeln!(text, "{name:<19} {:<24} not permitted here: {reason}", first.expected);
+            let _ = writeln!(text, "{name:<NAME_COLUMNS$} {:<24} not permitted here: {reason}", first.expected);
             continue;
         }
         let right = mine.iter().filter(|row| row.is_right()).count();
@@ -160,7 +162,7 @@ fn matrix(rows: &[Row]) -> String {
         let share = format!("{right}/{}", mine.len());
         let _ = writeln!(
             text,
-            "{name:<19} {:<24} {given:<24} {share:>7} {sure:>10} {median:>9} {worst:>9}",
+            "{name:<NAME_COLUMNS$} {:<24} {given:<24} {share:>7} {sure:>10} {median:>9} {worst:>9}",
             first.expected
         );
     }

@@ -129,21 +129,18 @@ fn quota(seen: &Observations) -> Row {
 }
 
 fn cpuset(seen: &Observations) -> Row {
+    let why = "a thread cannot be pinned to a core outside the process's set";
+    let (hot, allowed) = (ranges(&seen.hot), ranges(&seen.allowed));
+    if seen.hot.is_empty() {
+        let fix = "free a core, or let this process use another one; pinwheel cores says who has them";
+        return Rule::new("cpuset", "a core", why, fix)
+            .found(Fail, format!("none of {allowed} is left for hot threads"));
+    }
     let missing: Vec<u32> = seen.hot.iter().copied().filter(|core| !seen.allowed.contains(core)).collect();
-    let rule = Rule::new(
-        "cpuset",
-        if seen.hot.is_empty() { "a core".to_owned() } else { format!("core {} allowed", ranges(&seen.hot)) },
-        "a thread cannot be pinned to a core outside the process's set",
-        if seen.hot.is_empty() {
-            "free a core, or let this process use another one; pinwheel cores says who has them".to_owned()
-        } else {
-            format!("taskset -cp {} $$", ranges(&seen.hot))
-        },
-    );
-    match (seen.hot.is_empty(), missing.is_empty()) {
-        (true, _) => rule.found(Fail, format!("none of {} is left for hot threads", ranges(&seen.allowed))),
-        (false, true) => rule.found(Pass, format!("{} allowed", ranges(&seen.allowed))),
-        (false, false) => rule.found(Fail, format!("core {} not allowed", ranges(&missing))),
+    let rule = Rule::new("cpuset", format!("core {hot} allowed"), why, format!("taskset -cp {hot} $$"));
+    match missing.is_empty() {
+        true => rule.found(Pass, format!("{allowed} allowed")),
+        false => rule.found(Fail, format!("core {} not allowed", ranges(&missing))),
     }
 }
 
