@@ -297,7 +297,7 @@ fn the_last_corrections_of_a_run_of_so_many_shots_can_be_asked_for() {
         if asks {
             let frames = |snapshot: &Snapshot| snapshot.threads.iter().map(|thread| thread.frames).min();
             let before = frames(&engine.snapshot());
-            until(&engine, "frames after the last answer", |now| frames(now) > before.map(|before| before + 20));
+            until(&engine, "frames after the last answer", |now| frames(now) > before.map(|before| before + 100));
             assert_eq!(caller.get(0, 3, false), (OK, vec![6]));
         }
         let outcome = end(engine);
