@@ -37,7 +37,8 @@ int main(int count, char **words) {
     if (fstat(file, &stat) < 0 || stat.st_size < PW_HEADER_BYTES) return fail("found no whole region");
     pw_header *region = mmap(NULL, (size_t)stat.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (region == MAP_FAILED) return fail("found the region not to be mapped");
-    if (region->magic != PW_MAGIC || region->region_bytes != (uint64_t)stat.st_size) return fail("found no whole region");
+    if (region->magic != PW_MAGIC || region->region_bytes != (uint64_t)stat.st_size)
+        return fail("found no whole region");
     if (region->version != PW_VERSION && region->version != PW_VERSION_SOFT) {
         fprintf(stderr, "send: found a region of layout %llu, expected layout %d or %d; use the header of the engine's release\n",
             (unsigned long long)region->version, PW_VERSION, PW_VERSION_SOFT);
@@ -62,7 +63,8 @@ int main(int count, char **words) {
         if (!soft) return fail("found no file of soft bytes, expected one");
         if (soft_bytes == 0) return fail("found soft bytes, expected none: the engine has no map of them");
         fseek(soft, 0, SEEK_END);
-        if ((uint64_t)ftell(soft) != total * soft_bytes) return fail("found another number of soft bytes than the shots have");
+        if ((uint64_t)ftell(soft) != total * soft_bytes)
+            return fail("found another number of soft bytes than the shots have");
         rewind(soft);
     }
     /* The status of each answer, then its observables. */

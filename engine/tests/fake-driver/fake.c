@@ -1,9 +1,9 @@
 // A stand-in for libcuda.so.1: the driver calls that Pinwheel makes, on threads of the host.
 //
-// A stream is a thread, a graph a list of recorded kernels, and the kernels are the real source, compiled as C. It shows
-// the order of calls, the protocol and every error path of an unmodified binary; nothing of orderings or speed. It checks
-// what a driver would: the calling thread's context, non-blocking streams, flags 0, registered memory, no calls into a
-// poisoned context.
+// A stream is a thread, a graph a list of recorded kernels, and the kernels are the real source, compiled as C. It
+// shows the order of calls, the protocol and every error path of an unmodified binary; nothing of orderings or speed.
+// It checks what a driver would: the calling thread's context, non-blocking streams, flags 0, registered memory, no
+// calls into a poisoned context.
 //
 //   cc -O2 -shared -fPIC -pthread -I engine/kernels -o DIR/libcuda.so.1 engine/tests/fake-driver/fake.c
 //   LD_LIBRARY_PATH=DIR pinwheel run --device cuda …
@@ -11,9 +11,10 @@
 // FAKE_DEVICES=N (0: none), FAKE_VERSION=13000, FAKE_CAPABILITY=90, FAKE_POOL=0 (MiB of device memory that the driver
 // keeps, and allocates from first: free memory is less only beyond them), and FAKE_RULES, a list of
 // CALL:CODE:FROM:COUNT[:KIND] parted by commas: from its FROM-th use on, COUNT uses (0: all) of CALL answer CODE. KIND
-// sticky: the context answers it from then on and runs nothing more; where it is an error of a kernel, so do all contexts, and none is created any
-// more. KIND fault: the graph is launched and its kernel fails with CODE: no graph of the process runs any more, and
-// 150 ms later all contexts answer CODE, as on an H100. KIND delay: the graph is launched, and runs CODE milliseconds late.
+// sticky: the context answers it from then on and runs nothing more; where it is an error of a kernel, so do all
+// contexts, and none is created any more. KIND fault: the graph is launched and its kernel fails with CODE: no graph of
+// the process runs any more, and 150 ms later all contexts answer CODE, as on an H100. KIND delay: the graph is
+// launched, and runs CODE milliseconds late.
 // A build with -DWITHOUT_GRAPH_UPLOAD lacks a symbol, as an old library would.
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -202,11 +203,29 @@ static void put(Stream *stream, Job *job)
 static int is_ours(Stream *stream) { return stream && stream->context == current; }
 
 // Driver and devices.
-int cuDriverGetVersion(int *version) { CALL("cuDriverGetVersion"); *version = setting("FAKE_VERSION", 13000); return OK; }
-int cuInit(unsigned flags) { CALL("cuInit"); if (flags) return INVALID_VALUE; return setting("FAKE_DEVICES", 1) ? OK : NO_DEVICE; }
-int cuDeviceGetCount(int *count) { CALL("cuDeviceGetCount"); *count = setting("FAKE_DEVICES", 1); return *count ? OK : NO_DEVICE; }
-int cuDeviceGet(int *device, int index) { *device = index; return index < setting("FAKE_DEVICES", 1) ? OK : INVALID_DEVICE; }
-int cuDeviceGetName(char *name, int bytes, int device) { snprintf(name, (size_t)bytes, "Pinwheel fake %d", device); return OK; }
+int cuDriverGetVersion(int *version) {
+    CALL("cuDriverGetVersion");
+    *version = setting("FAKE_VERSION", 13000);
+    return OK;
+}
+int cuInit(unsigned flags) {
+    CALL("cuInit");
+    if (flags) return INVALID_VALUE;
+    return setting("FAKE_DEVICES", 1) ? OK : NO_DEVICE;
+}
+int cuDeviceGetCount(int *count) {
+    CALL("cuDeviceGetCount");
+    *count = setting("FAKE_DEVICES", 1);
+    return *count ? OK : NO_DEVICE;
+}
+int cuDeviceGet(int *device, int index) {
+    *device = index;
+    return index < setting("FAKE_DEVICES", 1) ? OK : INVALID_DEVICE;
+}
+int cuDeviceGetName(char *name, int bytes, int device) {
+    snprintf(name, (size_t)bytes, "Pinwheel fake %d", device);
+    return OK;
+}
 int cuDeviceTotalMem_v2(size_t *bytes, int device) { (void)device; *bytes = (size_t)1 << 34; return OK; }
 int cuDeviceGetAttribute(int *value, int which, int device)
 {
@@ -222,7 +241,8 @@ int cuGetErrorName(int code, const char **name)
         { 209, "CUDA_ERROR_NO_BINARY_FOR_GPU" }, { 700, "CUDA_ERROR_ILLEGAL_ADDRESS" },
         { 712, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED" }, { 719, "CUDA_ERROR_LAUNCH_FAILED" },
         { 999, "CUDA_ERROR_UNKNOWN" } };
-    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) if (names[i].code == code) { *name = names[i].name; return OK; }
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].code == code) { *name = names[i].name; return OK; }
     return INVALID_VALUE;
 }
 
@@ -255,7 +275,11 @@ int cuCtxDestroy_v2(Context *context)
     context->is_ending = 1;
     pthread_cond_broadcast(&change);
     pthread_mutex_unlock(&lock);
-    for (Stream *one = context->streams, *next; one; one = next) { next = one->next; pthread_join(one->thread, NULL); free(one); }
+    for (Stream *one = context->streams, *next; one; one = next) {
+        next = one->next;
+        pthread_join(one->thread, NULL);
+        free(one);
+    }
     for (Memory *one = context->memory, *next; one; one = next) {
         next = one->next;
         used -= one->bytes;
@@ -281,7 +305,8 @@ int cuModuleGetFunction(Function **function, void *module, const char *name)
 {
     IN_CONTEXT("cuModuleGetFunction");
     (void)module;
-    for (unsigned i = 0; i < FUNCTIONS; i++) if (!strcmp(functions[i].name, name)) { *function = &functions[i]; return OK; }
+    for (unsigned i = 0; i < FUNCTIONS; i++)
+        if (!strcmp(functions[i].name, name)) { *function = &functions[i]; return OK; }
     return NOT_FOUND;
 }
 
@@ -308,9 +333,21 @@ int cuMemAlloc_v2(Address *address, size_t bytes)
     *address = (Address)at;
     return OK;
 }
-int cuMemcpyHtoD_v2(Address to, const void *from, size_t bytes) { IN_CONTEXT("cuMemcpyHtoD_v2"); memcpy((void *)to, from, bytes); return OK; }
-int cuMemcpyDtoH_v2(void *to, Address from, size_t bytes) { IN_CONTEXT("cuMemcpyDtoH_v2"); memcpy(to, (void *)from, bytes); return OK; }
-int cuMemsetD8_v2(Address to, unsigned char value, size_t bytes) { IN_CONTEXT("cuMemsetD8_v2"); memset((void *)to, value, bytes); return OK; }
+int cuMemcpyHtoD_v2(Address to, const void *from, size_t bytes) {
+    IN_CONTEXT("cuMemcpyHtoD_v2");
+    memcpy((void *)to, from, bytes);
+    return OK;
+}
+int cuMemcpyDtoH_v2(void *to, Address from, size_t bytes) {
+    IN_CONTEXT("cuMemcpyDtoH_v2");
+    memcpy(to, (void *)from, bytes);
+    return OK;
+}
+int cuMemsetD8_v2(Address to, unsigned char value, size_t bytes) {
+    IN_CONTEXT("cuMemsetD8_v2");
+    memset((void *)to, value, bytes);
+    return OK;
+}
 int cuMemHostRegister_v2(void *at, size_t bytes, unsigned flags)
 {
     IN_CONTEXT("cuMemHostRegister_v2");
@@ -318,7 +355,8 @@ int cuMemHostRegister_v2(void *at, size_t bytes, unsigned flags)
     if (!(flags & 2) || from % 4096 || bytes % 4096) return INVALID_VALUE;
     int code = OK;
     pthread_mutex_lock(&lock);
-    for (Registered *one = registered; one; one = one->next) if (from < one->to && one->from < to) code = ALREADY_REGISTERED;
+    for (Registered *one = registered; one; one = one->next)
+        if (from < one->to && one->from < to) code = ALREADY_REGISTERED;
     if (!code) {
         Registered *more = malloc(sizeof *more);
         *more = (Registered){ registered, from, to };
@@ -402,7 +440,11 @@ int cuGraphInstantiateWithFlags(Executable **executable, Graph *graph, unsigned 
 }
 int cuGraphDestroy(Graph *graph) { free(graph); return OK; }
 #ifndef WITHOUT_GRAPH_UPLOAD
-int cuGraphUpload(Executable *executable, Stream *stream) { IN_CONTEXT("cuGraphUpload"); (void)executable; return is_ours(stream) ? OK : INVALID_HANDLE; }
+int cuGraphUpload(Executable *executable, Stream *stream) {
+    IN_CONTEXT("cuGraphUpload");
+    (void)executable;
+    return is_ours(stream) ? OK : INVALID_HANDLE;
+}
 #endif
 int cuGraphLaunch(Executable *executable, Stream *stream)
 {
@@ -423,7 +465,8 @@ int cuLaunchKernel(Function *function, unsigned gx, unsigned gy, unsigned gz, un
     IN_CONTEXT("cuLaunchKernel");
     if (!gx || gy * gz != 1 || !bx || bx > 1024 || by * bz != 1 || shared || extra || !is_ours(stream)) return INVALID_VALUE;
     Step step = { function, gx, { { .word = 0 } } };
-    for (int i = 0; i < ARGUMENTS_MAX && function->sizes[i]; i++) memcpy(step.arguments[i].bytes, arguments[i], (size_t)function->sizes[i]);
+    for (int i = 0; i < ARGUMENTS_MAX && function->sizes[i]; i++)
+        memcpy(step.arguments[i].bytes, arguments[i], (size_t)function->sizes[i]);
     if (stream->is_capturing) {
         if (stream->captured.count == STEPS_MAX) return OUT_OF_MEMORY;
         stream->captured.steps[stream->captured.count++] = step;
@@ -455,7 +498,12 @@ int cuEventRecord(Event *event, Stream *stream)
     put(stream, job);
     return OK;
 }
-static int is_pending(Event *event) { pthread_mutex_lock(&lock); int pending = event->pending; pthread_mutex_unlock(&lock); return pending > 0; }
+static int is_pending(Event *event) {
+    pthread_mutex_lock(&lock);
+    int pending = event->pending;
+    pthread_mutex_unlock(&lock);
+    return pending > 0;
+}
 int cuEventQuery(Event *event) { IN_CONTEXT("cuEventQuery"); return is_pending(event) ? NOT_READY : OK; }
 int cuEventElapsedTime_v2(float *ms, Event *from, Event *to)
 {

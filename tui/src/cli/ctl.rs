@@ -92,8 +92,8 @@ pub enum Verb {
         #[arg(long)]
         undo: bool,
     },
-    /// Give some of the shots to a second decoder too, on a thread that no shot waits for, and compare its answers: `ctl
-    /// shadow union-find`; off ends it. Counts begin anew
+    /// Give some of the shots to a second decoder too, on a thread that no shot waits for, and compare its
+    /// answers: `ctl shadow union-find`; off ends it. Counts begin anew
     Shadow {
         /// The second decoder, or off
         #[arg(value_name = "matching|correlated|union-find|lookup|off", value_parser = shadow_wanted)]

@@ -212,8 +212,8 @@ impl CounterRules {
         errors(silo, long, now, found);
     }
 
-    /// Why answers of a silo are slow: answers that nobody reads, a recent stall, a busy role, what its shots wait for, or
-    /// unknown.
+    /// Why answers of a silo are slow: answers that nobody reads, a recent stall, a busy role, what its
+    /// shots wait for, or unknown.
     fn why_slow(
         &self,
         board: &Board,

@@ -142,8 +142,8 @@ impl Thread {
     }
 }
 
-/// Whether the alarm of `rule` says what is the case now (workers in quarantine, seconds left), not what was seen at its
-/// onset.
+/// Whether the alarm of `rule` says what is the case now (workers in quarantine, seconds left), not what
+/// was seen at its onset.
 const fn is_of_now(rule: RuleId) -> bool {
     matches!(rule, RuleId::Quarantine | RuleId::DeviceLost | RuleId::Disk | RuleId::Source | RuleId::RunningOut)
 }

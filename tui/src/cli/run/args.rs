@@ -121,7 +121,8 @@ pub struct RunArgs {
     /// Answers with a gap below DB say that they are not to be trusted; with --confidence, which it implies
     #[arg(long, value_name = "DB")]
     pub abstain_below: Option<u8>,
-    /// Give one shot in N [default: 100] to a second decoder too, on a thread that no shot waits for, and compare: union-find,100
+    /// Give one shot in N [default: 100] to a second decoder too, on a thread that no shot waits for, and
+    /// compare: union-find,100
     #[arg(long, value_name = "DECODER[,N]", value_parser = shadow)]
     pub shadow: Option<Shadow>,
     /// Device for the predecode step: auto (a GPU where there is one), sim (the CPU stand-in), cuda
