@@ -3,13 +3,14 @@
 //! Owns a power-of-two array of atomic words between two cursors that only grow, but for the
 //! owner's own step back in [`Owner::pop`]. The [`Owner`] pushes and pops at the bottom, newest
 //! first; any [`Thief`] steals at the top, oldest first (Chase and Lev 2005, with the orderings of
-//! Lê, Pop, Cohen and Zappa Nardelli 2013; the bottom is published by a release store instead of
-//! their fence and relaxed store, and 64-bit cursors cannot wrap). Bounds: the capacity; a steal
+//! Lê, Pop, Cohen and Zappa Nardelli 2013; the bottom is published by release stores instead of
+//! their fence and relaxed stores, and 64-bit cursors cannot wrap). Bounds: the capacity; a steal
 //! tries once. Foreign threads never push here: they have an injector.
 //!
 //! | edge | release site | acquire site | publishes |
 //! |---|---|---|---|
 //! | D1 | [`Owner::push`] bottom | [`Thief::steal`] bottom | the cell, and what its id names |
+//! | D1 | [`Owner::pop`] bottom (`D1.pop`) | as above | the cells below, and what their ids name |
 //! | D2 | [`Owner::pop`] fence between bottom and top | [`Thief::steal`] fence between top and bottom | that one of both sees the other |
 //! | D3 | [`Thief::steal`] top | [`Owner::push`] top | that the cell was read |
 //!
@@ -137,7 +138,10 @@ impl Owner {
             return None;
         }
         let last = self.bottom - 1;
-        self.shared.bottom.0.store(last, Ordering::Relaxed);
+        // ORDERING: release side of D1, for the ids that stay: a thief that sees this bottom need not
+        // see any that `publish` stored, and a relaxed store publishes nothing. Model:
+        // loom_deque::an_id_that_a_pop_leaves_comes_with_what_it_names.
+        self.shared.bottom.0.store(last, edge("D1.pop", Ordering::Release));
         // ORDERING: owner's side of D2: either this thread sees the thief's top, or the thief sees
         // this bottom. No acquire and release pair orders a store before a later load of another
         // word; only two sequentially consistent fences do. Model:
@@ -145,6 +149,7 @@ impl Owner {
         fence_edge("D2.owner", Ordering::SeqCst);
         self.top_seen = self.shared.top.0.load(Ordering::Relaxed);
         if self.top_seen > last {
+            // Relaxed, here and below: no id is left, so no thief's exchange succeeds with this bottom.
             self.shared.bottom.0.store(self.bottom, Ordering::Relaxed);
             self.top_seen = self.bottom;
             return None;

@@ -25,6 +25,28 @@ fn a_stolen_id_comes_with_what_it_names() {
     });
 }
 
+/// So does an id that the owner left when it took a newer one. Red without D1.release, D1.acquire,
+/// D1.pop.
+#[test]
+fn an_id_that_a_pop_leaves_comes_with_what_it_names() {
+    loom::model(|| {
+        let named = Arc::new(DataWords::new(1, 2));
+        let (mut owner, thief) = deque(2);
+        let stealing = {
+            let named = Arc::clone(&named);
+            thread::spawn(move || {
+                if let Steal::Success(id) = thief.steal() {
+                    assert_eq!(named.all()[id as usize].load(), 7);
+                }
+            })
+        };
+        named.all()[1].store(7);
+        assert_eq!(owner.push_slice(&[1, 0]), 2);
+        assert_eq!(owner.pop(), Some(0));
+        stealing.join().unwrap();
+    });
+}
+
 /// Owner and thief never both get the last id, and never neither. Red without D2.owner, D2.thief.
 #[test]
 fn the_last_id_goes_to_one() {
