@@ -40,7 +40,7 @@ impl<T> Aligned<T> {
         let boundary = boundary.max(align_of::<T>());
         let count = items.len();
         // An allocation has at least one byte.
-        let bytes = count.checked_mul(size_of::<T>()).map(|bytes| bytes.max(1).next_multiple_of(boundary));
+        let bytes = count.checked_mul(size_of::<T>()).and_then(|bytes| bytes.max(1).checked_next_multiple_of(boundary));
         let layout = bytes.and_then(|bytes| Layout::from_size_align(bytes, boundary).ok());
         let layout = layout.expect("a bank fits into the address space, on a boundary that is a power of two");
         // SAFETY: the size is not zero.
@@ -99,6 +99,13 @@ mod tests {
             }
         }
         assert_eq!(Arc::strong_count(&item), 1);
+    }
+
+    /// Rounded up, so many would be none.
+    #[test]
+    #[should_panic(expected = "fits into the address space")]
+    fn more_items_than_the_address_space_holds_are_refused() {
+        let _ = Aligned::new(LINE_BYTES, (0..usize::MAX).map(|_| 7u8));
     }
 
     #[test]
