@@ -44,8 +44,8 @@ pub use topology::parse_cpu_list;
 
 /// Most cores that are examined. Cores with this number or a higher one cannot be pinned to.
 pub const CORES_MAX: u32 = 1024;
-/// Most bytes read of any one file under `/proc` and `/sys`.
-pub const FILE_BYTES_MAX: u64 = 4 << 20;
+/// Most bytes read of any one file under `/proc` and `/sys`: `/proc/interrupts` of a thousand cores has some 20 MB.
+pub const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// What is known of the machine and of this process on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -121,7 +121,7 @@ mod tests {
     use super::{interrupts as row, judge};
     use crate::host::check::probe::Gaps;
     use crate::host::check::{Interrupts, Observations, Verdict};
-    use crate::host::trees::machine;
+    use crate::host::trees::{machine, write};
 
     fn seen(change: &[(&str, &str)], hot: &[u32]) -> Observations {
         let dir = machine("vm2");
@@ -172,6 +172,18 @@ mod tests {
     fn without_a_window_nothing_is_claimed() {
         assert_eq!(row(&Observations::default()).verdict, Verdict::NotVisible);
         assert_eq!(Interrupts::parse(""), None);
+    }
+
+    /// The kernel's own rows come after those of all devices.
+    #[test]
+    fn interrupts_of_very_many_cores_and_devices_are_read_to_the_end() {
+        let (cores, devices) = (512, 1_000);
+        let row = |id: &str, count: u32| format!("{id}: {}\n", format!("{count:10} ").repeat(cores));
+        let head: String = (0..cores).map(|core| format!(" CPU{core}")).collect();
+        let rows: String = (0..devices).map(|id| row(&id.to_string(), 0)).collect();
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), "proc/interrupts", &format!("{head}\n{rows}{}", row("LOC", 7)));
+        assert_eq!(Interrupts::read(dir.path()).unwrap().count("LOC", 511), 7);
     }
 
     #[test]
