@@ -105,16 +105,21 @@ pub(super) fn cpu(root: &Path) -> Cpu {
 
 /// The tightest quota of this process's control group and the groups above it, of either version.
 pub(super) fn quota(root: &Path) -> Quota {
-    let mut found = Quota::NotVisible;
+    quota_and_file(root).0
+}
+
+/// As [`quota`], with the file that sets it.
+pub(super) fn quota_and_file(root: &Path) -> (Quota, PathBuf) {
+    let mut found = (Quota::NotVisible, PathBuf::new());
     for (controllers, group) in &control_groups(root) {
         if controllers.is_empty() {
             for dir in ancestors(&root.join("sys/fs/cgroup"), group) {
-                found = tighter(found, version_2(&dir));
+                found = tighter(found, (version_2(&dir), dir.join("cpu.max")));
             }
         } else if controllers.split(',').any(|name| name == "cpu") {
             for mount in [controllers, "cpu", "cpu,cpuacct"] {
                 for dir in ancestors(&root.join("sys/fs/cgroup").join(mount), group) {
-                    found = tighter(found, version_1(&dir));
+                    found = tighter(found, (version_1(&dir), dir.join("cpu.cfs_quota_us")));
                 }
             }
         }
@@ -163,16 +168,13 @@ fn version_1(dir: &Path) -> Quota {
     }
 }
 
-fn tighter(a: Quota, b: Quota) -> Quota {
-    match (a, b) {
-        (Quota::NotVisible, other) | (other, Quota::NotVisible) => other,
-        (Quota::Unlimited, other) | (other, Quota::Unlimited) => other,
-        (a, b) => {
-            if b.cores() < a.cores() {
-                b
-            } else {
-                a
-            }
-        }
+fn tighter(a: (Quota, PathBuf), b: (Quota, PathBuf)) -> (Quota, PathBuf) {
+    match (a.0, b.0) {
+        (_, Quota::NotVisible) => a,
+        (Quota::NotVisible, _) => b,
+        (_, Quota::Unlimited) => a,
+        (Quota::Unlimited, _) => b,
+        (of_a, of_b) if of_b.cores() < of_a.cores() => b,
+        _ => a,
     }
 }

@@ -112,11 +112,14 @@ fn realtime(seen: &Observations) -> Row {
 
 fn quota(seen: &Observations) -> Row {
     let wanted = seen.hot.len() + 1;
+    let file = seen.quota_file.as_deref().unwrap_or_default();
+    // Control groups of version 1 have no word for it.
+    let none = if file.ends_with("cpu.max") { "max" } else { "-1" };
     let rule = Rule::new(
         "cpu_quota",
         format!("no CPU limit, or at least {wanted} cores' worth"),
         "a spinning thread uses all its time; when the group's is used up, all its threads stop until the next period",
-        "echo max | sudo tee /sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup | tail -n 1)/cpu.max",
+        format!("echo {none} | sudo tee {file}"),
     );
     match seen.quota {
         None => rule.hidden(),

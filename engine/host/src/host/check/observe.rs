@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::Interrupts;
 use super::probe::Gaps;
-use crate::host::machine::word;
+use crate::host::machine::{quota_and_file, word};
 use crate::host::{HostFacts, Quota, parse_cpu_list, read_text, topology};
 
 /// Most idle states of a core that are looked at.
@@ -61,6 +61,8 @@ pub struct Observations {
     pub realtime_us: Option<i64>,
     /// The control group's CPU quota.
     pub quota: Option<Quota>,
+    /// The file that sets it.
+    pub quota_file: Option<String>,
     /// Swap in use and in total, KiB.
     pub swap_kib: Option<(u64, u64)>,
     /// Memory that may be locked, bytes; `u64::MAX` without a limit.
@@ -113,6 +115,7 @@ impl Observations {
             nodes: topology::nodes(root),
             realtime_us: signed("proc/sys/kernel/sched_rt_runtime_us"),
             quota: Some(host.cpu_quota).filter(|quota| *quota != Quota::NotVisible),
+            quota_file: quota_and_file(root).1.strip_prefix(root).ok().map(|file| format!("/{}", file.display())),
             swap_kib: swap_kib(root),
             memlock_bytes: memlock_bytes(root),
             smt: number("sys/devices/system/cpu/smt/active").map(|active| active != 0),

@@ -162,6 +162,23 @@ fn cores_that_the_kernel_shows_count_and_not_those_that_its_command_line_asks_fo
     assert_eq!((verdict("isolcpus"), verdict("nohz_full")), (Pass, Pass), "where only the command line is visible");
 }
 
+#[test]
+fn a_quota_is_lifted_in_the_group_that_has_it_by_the_word_of_its_version() {
+    let dir = machine("server64");
+    let fix = || {
+        let host = HostFacts::read_recorded(dir.path()).unwrap();
+        row(&judge(&Observations::read(dir.path(), &host, &[32, 33])), "cpu_quota").fix.clone()
+    };
+    write(dir.path(), "proc/self/cgroup", "0::/lab.slice/run.scope\n");
+    write(dir.path(), "sys/fs/cgroup/lab.slice/run.scope/cpu.max", "max 100000\n");
+    write(dir.path(), "sys/fs/cgroup/lab.slice/cpu.max", "150000 100000\n");
+    assert_eq!(fix(), "echo max | sudo tee /sys/fs/cgroup/lab.slice/cpu.max");
+    write(dir.path(), "proc/self/cgroup", "4:cpu,cpuacct:/lab\n0::/\n");
+    write(dir.path(), "sys/fs/cgroup/cpu,cpuacct/lab/cpu.cfs_period_us", "100000\n");
+    write(dir.path(), "sys/fs/cgroup/cpu,cpuacct/lab/cpu.cfs_quota_us", "150000\n");
+    assert_eq!(fix(), "echo -1 | sudo tee /sys/fs/cgroup/cpu,cpuacct/lab/cpu.cfs_quota_us");
+}
+
 /// One file of the server changed, and the row that must see it.
 #[test]
 fn each_row_follows_its_file() {
