@@ -47,7 +47,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// Parses `10.0.0.7`, `10.0.0.0/24` or `fe80::/10`.
+    /// Parses `10.0.0.7`, `10.0.0.0/24` or `fe80::/10`. An IPv4 address that is written as an IPv6 one, such as
+    /// `::ffff:10.0.0.0/120`, has a prefix of at least 96 bits: less would be no network of IPv4.
     ///
     /// # Errors
     /// A sentence that names the text and the expected form.
@@ -57,10 +58,13 @@ impl Network {
             None => (text, None),
             Some((base, bits)) => (base, Some(bits)),
         };
-        let base: IpAddr = base.parse().map_err(|_| refuse())?;
-        let most = if base.is_ipv4() { 32 } else { 128 };
-        let bits = bits.map_or(Some(most), |bits| bits.parse().ok()).filter(|bits| *bits <= most);
-        Ok(Network { base: base.to_canonical(), bits: bits.ok_or_else(refuse)? })
+        let written: IpAddr = base.parse().map_err(|_| refuse())?;
+        let base = written.to_canonical();
+        let most = if written.is_ipv4() { 32 } else { 128 };
+        let before = if written.is_ipv6() && base.is_ipv4() { 96 } else { 0 };
+        let bits: Option<u32> = bits.map_or(Some(most), |bits| bits.parse().ok()).filter(|bits| *bits <= most);
+        let bits = bits.and_then(|bits| bits.checked_sub(before));
+        Ok(Network { base, bits: bits.ok_or_else(refuse)? })
     }
 
     /// Whether `address` belongs to this network.
@@ -182,6 +186,9 @@ mod tests {
             ("10.0.0.0/24", "10.0.0.255", "10.0.1.0"),
             ("10.0.0.0/24", "::ffff:10.0.0.1", "::1"),
             ("10.0.0.128/25", "10.0.0.255", "10.0.0.127"),
+            ("::ffff:10.0.0.7", "10.0.0.7", "10.0.0.8"),
+            ("::ffff:10.0.0.0/120", "::ffff:10.0.0.255", "10.0.1.0"),
+            ("::ffff:0.0.0.0/96", "255.255.255.255", "::1"),
             ("fe80::/10", "fe80::1", "10.0.0.1"),
             ("fe80::/10", "febf::1", "fec0::1"),
             ("::1", "::1", "::2"),
@@ -191,7 +198,7 @@ mod tests {
             assert!(network.contains(inside.parse().unwrap()), "{network:?} {inside}");
             assert!(!network.contains(outside.parse().unwrap()), "{network:?} {outside}");
         }
-        for text in ["", "10.0.0", "10.0.0.0/33", "10.0.0.0/-1", "host", "::/129", "1.2.3.4/"] {
+        for text in ["", "10.0.0", "10.0.0.0/33", "10.0.0.0/-1", "host", "::/129", "1.2.3.4/", "::ffff:10.0.0.0/95"] {
             assert!(Network::parse(text).unwrap_err().contains("10.0.0.0/24"), "{text}");
         }
     }

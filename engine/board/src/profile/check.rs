@@ -742,7 +742,9 @@ fn is_network(text: &str) -> bool {
     let (base, bits) = text.split_once('/').map_or((text, None), |(base, bits)| (base, Some(bits)));
     base.parse::<std::net::IpAddr>().is_ok_and(|base| {
         let most = if base.is_ipv4() { 32 } else { 128 };
-        bits.is_none_or(|bits| bits.parse::<u32>().is_ok_and(|bits| bits <= most))
+        // The prefix of an IPv4 address that is written as an IPv6 one has at least the bits before it.
+        let least = if base.is_ipv6() && base.to_canonical().is_ipv4() { 96 } else { 0 };
+        bits.is_none_or(|bits| bits.parse::<u32>().is_ok_and(|bits| (least..=most).contains(&bits)))
     })
 }
 

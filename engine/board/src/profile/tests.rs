@@ -325,6 +325,7 @@ fn a_live_source_is_an_address_a_path_or_a_name() {
     for (odd, field) in [
         (r#"Udp(address: "host:7000", allow: [], model: "m")"#, "input.source.address"),
         (r#"Udp(address: "127.0.0.1:7000", allow: ["10.0.0.0/40"], model: "m")"#, "input.source.allow"),
+        (r#"Udp(address: "127.0.0.1:7000", allow: ["::ffff:10.0.0.0/24"], model: "m")"#, "input.source.allow"),
         (r#"Cudaq(address: "7000", allow: [], config: "d.yaml", slot_size: 256)"#, "input.source.address"),
         (r#"Cudaq(address: "127.0.0.1:0", allow: ["x"], config: "d.yaml", slot_size: 256)"#, "input.source.allow"),
         (r#"Cudaq(address: "127.0.0.1:0", allow: [], config: "d.yaml", slot_size: 56)"#, "input.source.slot_size"),
