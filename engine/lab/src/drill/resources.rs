@@ -10,7 +10,7 @@ use super::{Drill, DrillError, DrillVerdict};
 use crate::board::alarms::Site;
 use crate::board::snapshot::AlarmView;
 use crate::hot::drill_role::Misbehaviour;
-use crate::profile::{Rate, RuleId};
+use crate::profile::{Profile, Rate, RuleId};
 use crate::roles::RoleKind;
 use std::fs::{self, File};
 use std::io::Write;
@@ -34,16 +34,12 @@ const MEMORY_LIMIT: u64 = 1 << 30;
 /// Shots in a second while the device completes none, and the slots that they fill.
 const SLOTS_EACH_S: f64 = 8.0;
 const SLOTS: u32 = 256;
-/// No shot is given up before the slots are full, µs.
-const PATIENCE_US: u32 = 120_000_000;
+/// No shot is given up before the slots are full, µs: a profile's longest deadline.
+const PATIENCE_US: u32 = 60_000_000;
 
 /// Slots fill because the device completes nothing.
 pub(super) fn slots_fill() -> Result<DrillVerdict, DrillError> {
-    let mut profile = profile()?;
-    profile.input.rate = Rate::Hz(SLOTS_EACH_S);
-    (profile.limits.launch_deadline_us, profile.limits.shot_deadline_us) = (PATIENCE_US, PATIENCE_US);
-    profile.slots = SLOTS;
-    let engine = DrillEngine::start(profile, None, Pages::None)?;
+    let engine = DrillEngine::start(profile_of_slots()?, None, Pages::None)?;
     let from_ns = engine.now_ns();
     engine.drill_command.request(RoleKind::Device, Misbehaviour::StandStill, Duration::ZERO);
     let left_s = |now_ns: u64| f64::from(SLOTS) / SLOTS_EACH_S - now_ns.saturating_sub(from_ns) as f64 / 1e9;
@@ -52,12 +48,20 @@ pub(super) fn slots_fill() -> Result<DrillVerdict, DrillError> {
     given
 }
 
+fn profile_of_slots() -> Result<Profile, DrillError> {
+    let mut profile = profile()?;
+    profile.input.rate = Rate::Hz(SLOTS_EACH_S);
+    (profile.limits.launch_deadline_us, profile.limits.shot_deadline_us) = (PATIENCE_US, PATIENCE_US);
+    profile.slots = SLOTS;
+    Ok(profile)
+}
+
 /// A file grows on a small disk on which the run is kept.
 pub(super) fn disk_fills() -> Result<DrillVerdict, DrillError> {
     let disk = SmallDisk::mount()?;
     let engine = DrillEngine::start_in(profile()?, &disk.0)?;
     let given = filling(DISK_EACH_S, write_file(&disk.0.join("filling")), |filled| {
-        let left_s = |_| (DISK_ROOM - filled.load(Ordering::Relaxed)) as f64 / DISK_EACH_S as f64;
+        let left_s = |_| DISK_ROOM.saturating_sub(filled.load(Ordering::Relaxed)) as f64 / DISK_EACH_S as f64;
         warning(&engine, Drill::DiskFills, Site::Engine(0), engine.now_ns(), left_s)
     });
     engine.end();
@@ -185,4 +189,20 @@ mod imp {
     }
 
     pub(super) fn unmount(_: &Path) {}
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{SLOTS, SLOTS_EACH_S, profile, profile_of_slots};
+
+    /// An engine refuses a profile with a value outside its range, and with it the drill.
+    #[test]
+    fn drills_have_profiles_that_an_engine_takes() {
+        assert_eq!(profile().unwrap().validate(), []);
+        let of_slots = profile_of_slots().unwrap();
+        assert_eq!(of_slots.validate(), []);
+        let expires_s = f64::from(of_slots.limits.shot_deadline_us) / 1e6;
+        assert!(f64::from(SLOTS) / SLOTS_EACH_S < expires_s, "a shot expires before the slots are full");
+    }
 }
