@@ -45,6 +45,15 @@ impl Kernel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct Tile(pub u32, pub u32, pub u32, pub u32, pub u32);
 
+impl Tile {
+    /// Whether it has elements, all of them of a tensor of this shape.
+    fn lies_in(self, shape: &Shape) -> bool {
+        let fits =
+            |first: u32, count: u32, all: u32| count > 0 && first.checked_add(count).is_some_and(|end| end <= all);
+        fits(self.1, self.3, shape.rows) && fits(self.2, self.4, shape.columns)
+    }
+}
+
 /// A task of a graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -139,7 +148,7 @@ impl GraphSpec {
         Ok(spec)
     }
 
-    /// Checks that every task refers to existing tensors and earlier tasks, and has the accesses
+    /// Checks that every task refers to parts of existing tensors and to earlier tasks, and has the accesses
     /// that its kernel needs.
     pub(super) fn check(&self) -> Result<(), GraphSpecError> {
         if self.tasks.is_empty() || self.tasks.len() > TASKS_MAX {
@@ -149,6 +158,12 @@ impl GraphSpec {
             let wrong = |found: String, expected: String| Err(GraphSpecError::Task { task, found, expected });
             if let Some((tile, _)) = row.accesses().find(|(tile, _)| tile.0 as usize >= self.tensors.len()) {
                 return wrong(format!("tensor {}", tile.0), format!("one of the {} listed", self.tensors.len()));
+            }
+            if let Some((tile, _)) = row.accesses().find(|(tile, _)| !tile.lies_in(&self.tensors[tile.0 as usize])) {
+                let Tile(tensor, row, column, high, wide) = tile;
+                let Shape { rows, columns, .. } = self.tensors[tensor as usize];
+                let expected = format!("rows and columns of tensor {tensor}, which has {rows} by {columns}");
+                return wrong(format!("the region ({tensor}, {row}, {column}, {high}, {wide})"), expected);
             }
             if let Some(after) = row.after.iter().find(|after| **after as usize >= task) {
                 return wrong(format!("after task {after}"), "a task before it in the list".to_owned());
@@ -197,6 +212,12 @@ mod tests {
         assert_eq!((graph.tasks.len(), graph.tasks[0].kernel, graph.tasks[1].stream), (2, Kernel::Spin(100), 3));
         let said = |text: &str| GraphSpec::parse(text).map_err(|error| error.to_string()).expect_err("it is wrong");
         assert!(said(&text.replace("(0, 2, 2, 2, 2)", "(7, 2, 2, 2, 2)")).contains("task 1: found tensor 7"));
+        for outside in ["(0, 3, 2, 2, 2)", "(0, 2, 3, 2, 2)", "(0, 2, 2, 0, 2)", "(0, 4294967295, 2, 2, 2)"] {
+            let said = said(&text.replace("(0, 2, 2, 2, 2)", outside));
+            let expected =
+                format!("task 1: found the region {outside}, expected rows and columns of tensor 0, which has 4 by 4");
+            assert!(said.starts_with(&expected), "{said}");
+        }
         assert!(said(&text.replace("[0]", "[1]")).contains("after task 1, expected a task before it"));
         assert!(said(&text.replace("Copy", "MultiplyAdd")).contains("an update of m by n"));
         assert!(said("Graph(name: 3)").contains("line 1"));

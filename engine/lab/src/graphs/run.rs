@@ -4,7 +4,7 @@
 //! runs. The first keeps every task's begin and end and checks them against dependencies found by
 //! brute force; the second is timed.
 
-use super::bundled::NAMES;
+use super::bundled;
 use super::domain;
 use super::graph_spec::{GraphSpec, Kernel, Row, Tile};
 use crate::clock::Clock;
@@ -390,9 +390,9 @@ fn violations(spec: &Arc<GraphSpec>, config: &Config, clock: &Clock, reference: 
 /// Predecessors of each task: known for bundled graphs, found by brute force in small ones.
 fn reference_of(spec: &GraphSpec, deps: Deps) -> Option<Vec<Vec<u32>>> {
     let count = spec.tasks.len();
-    if NAMES.contains(&spec.name.as_str())
-        && let Some(known) = super::bundled::predecessors(&spec.name, count as u32)
-        && known.len() == count
+    // A graph of a file may have the name of a bundled one.
+    if let Some(known) = bundled::predecessors(&spec.name, count as u32)
+        && bundled::bundled(&spec.name, count as u32).is_some_and(|bundled| bundled == *spec)
     {
         return Some(known);
     }
@@ -440,9 +440,25 @@ pub fn workers_for(spec: &GraphSpec, processors: u32) -> Vec<Pool> {
 #[cfg(test)]
 mod tests {
     use super::super::bundled;
+    use super::super::graph_spec::GraphSpec;
     use super::{run_graph, workers_for};
     use crate::clock::Clock;
     use crate::graph::{Config, Deps, Ready};
+
+    /// It was judged by the dependencies of the bundled graph, and run by them where they are explicit.
+    #[test]
+    fn a_graph_with_the_name_of_a_bundled_one_has_its_own_dependencies() {
+        let tasks = "(kernel: Spin(1000), writes: [(0, 0, 0, 1, 64)]),".repeat(2)
+            + "(kernel: Spin(1000), writes: [(0, 0, 64, 1, 64)]),";
+        let text = format!(r#"(name: "chain", tensors: [(1, 128, 1, 64)], tasks: [{tasks}])"#);
+        let graph = GraphSpec::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+        for deps in [Deps::InferBytesOverlap, Deps::Explicit] {
+            let config = Config { deps, workers: workers_for(&graph, 1), ..Config::default() };
+            let (report, _) =
+                run_graph(&graph, &config, &Clock::machine()).unwrap_or_else(|error| panic!("{deps:?}: {error}"));
+            assert_eq!((report.critical_path_tasks, report.order_violations), (Some(2), Some(0)), "{deps:?}");
+        }
+    }
 
     #[test]
     fn bundled_graphs_run_in_order_under_every_policy() {
