@@ -142,7 +142,8 @@ impl Trends {
             );
             found.push(running_out(Site::Silo(silo as u32, 0), left_s, sentence));
         }
-        if let Some(line) = self.disk.line(MIB_MIN)
+        // Space that is freed below the limit comes to it from the other side, and runs out of nothing.
+        if let Some(line) = self.disk.line(MIB_MIN).filter(|line| line.each_s < 0.0)
             && let Some(left_s) = line.left_s(FREE_MIB)
         {
             let (free, each_s) = (line.now, -line.each_s);

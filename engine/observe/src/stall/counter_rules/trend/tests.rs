@@ -123,6 +123,16 @@ fn a_disk_that_fills_is_said_until_its_own_limit() {
 }
 
 #[test]
+fn a_disk_below_its_limit_that_becomes_free_says_nothing() {
+    let mut world = world();
+    world.trends.sampled_ns = Some(u64::MAX - S);
+    for second in 0..30 {
+        world.trends.disk.add(f64::from(second), 100.0 + 10.0 * f64::from(second));
+        assert_eq!(world.second(), []);
+    }
+}
+
+#[test]
 fn steps_noise_slow_trends_and_what_becomes_free_say_nothing() {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(11);
     let mut noise = move || f64::from(random.next_u32()) / f64::from(u32::MAX) - 0.5;
