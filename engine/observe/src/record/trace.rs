@@ -15,6 +15,7 @@
 mod sampled;
 
 use super::tape::{Tape, TapeError};
+use crate::board::histogram::Histogram;
 use crate::board::snapshot::{SiloView, SlotView, Snapshot};
 use crate::roles::ThreadState;
 use crate::units::Ticks;
@@ -110,7 +111,8 @@ struct Emitted {
     /// The newest state of each alarm, by number and onset.
     alarms: BTreeMap<(u64, u64), (u64, String, Value)>,
     answered: BTreeMap<u32, (u64, u64)>,
-    gaps: BTreeMap<usize, crate::board::histogram::Histogram>,
+    /// Frames of each thread and their gaps, at its last snapshot with gaps.
+    gaps: BTreeMap<usize, (u64, Histogram)>,
     sampled: Sampled,
 }
 
@@ -130,10 +132,15 @@ fn emit_snapshot(snapshot: Option<Snapshot>, emitted: &mut Emitted, trace: &mut 
     }
     emitted.sampled.add_snapshot(&snapshot, trace);
     for (index, thread) in snapshot.threads.iter().enumerate() {
-        let longest = emitted.gaps.get(&index).map_or(0, |before| thread.frame_gap.since(before).max_ns());
-        emitted.gaps.insert(index, thread.frame_gap.clone());
-        let name = format!("{} longest gap µs", thread.name);
-        trace.put(&counter(&name, 1, snapshot.at_ns, us(longest)));
+        let (gaps, name) = (&thread.frame_gap, format!("{} longest gap µs", thread.name));
+        if let Some((frames, before)) = emitted.gaps.get(&index) {
+            // Only every second snapshot has the gaps: the others know nothing of the frames since.
+            if thread.frames > *frames && gaps.count() == before.count() {
+                continue;
+            }
+            trace.put(&counter(&name, 1, snapshot.at_ns, us(gaps.since(before).max_ns())));
+        }
+        emitted.gaps.insert(index, (thread.frames, gaps.clone()));
     }
     for alarm in &snapshot.alarms {
         let args = json!({"rule": alarm.rule, "severity": alarm.severity, "cause": alarm.cause,
@@ -339,6 +346,36 @@ mod tests {
         let ended = [slice("idle", 1.0, 399.0), slice("decode", 401.0, 99.0)];
         assert_eq!(slices(2), ended);
         assert_eq!(slices(1), [&ended[..], &[slice("no frame", 400.0, 100.0)]].concat());
+    }
+
+    /// A recording has the gaps of a thread in every second snapshot.
+    #[test]
+    fn the_longest_gap_is_that_since_the_snapshot_before_which_has_gaps() {
+        let nanos = Arc::new(AtomicU64::new(MS));
+        let clock = Clock::virtual_time(Arc::clone(&nanos));
+        let shape = Shape { threads: 2, silos: 1, slots: 1, workers: 1, decoders: 1, streams: 1 };
+        let board = Arc::new(Board::create(shape, Place::Private).unwrap());
+        set(&board.header().nanos_per_tick_q32, 1 << 32);
+        set(&board.header().start_ticks, clock.start().0);
+        (0..2).for_each(|index| board.thread(index).name.write(["moves", "stands"][index]));
+        let mut recorder = Recorder::new(Arc::clone(&board), clock.clone(), None);
+        for _ in 0..1_000 {
+            nanos.fetch_add(MS, Ordering::Relaxed);
+            crate::board::add(&board.thread(0).frames, 1);
+            board.thread(0).frame_gap.record(2 * MS);
+            recorder.step();
+        }
+        let (mut tape, mut out) = (recorder.recent_recording().tape().unwrap(), Vec::new());
+        super::write(&mut tape, &[], &mut out).unwrap();
+        let trace: Value = serde_json::from_slice(&out).unwrap();
+        let longest_us = |thread: &str| -> Vec<f64> {
+            let rows = trace["traceEvents"].as_array().unwrap().iter();
+            let of_thread = rows.filter(|row| row["name"] == format!("{thread} longest gap µs"));
+            of_thread.map(|row| row["args"]["value"].as_f64().unwrap()).collect()
+        };
+        assert!(longest_us("moves").len() >= 4, "{:?}", longest_us("moves"));
+        assert!(longest_us("moves").iter().all(|gap_us| *gap_us >= 2_000.0), "{:?}", longest_us("moves"));
+        assert!(longest_us("stands").len() >= 4 && longest_us("stands").iter().all(|gap_us| *gap_us == 0.0));
     }
 
     /// The time of a heartbeat is a difference of two rounded times: it differs by a nanosecond from sample to sample.
