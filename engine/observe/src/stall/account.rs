@@ -258,7 +258,7 @@ impl Accounts {
     pub fn detail(&self, index: usize) -> ThreadDetail {
         let Some(files) = self.threads.get(index) else { return ThreadDetail::default() };
         let text = |name: &str| crate::files::read_lossy(self.task.join(format!("{}/{name}", files.tid))).ok();
-        let (tracer, allowed, _, _) = procfs::status(&text("status").unwrap_or_default());
+        let (tracer, allowed) = procfs::status(&text("status").unwrap_or_default());
         ThreadDetail {
             tracer,
             allowed,

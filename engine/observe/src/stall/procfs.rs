@@ -35,13 +35,11 @@ pub fn schedstat(text: &str) -> Option<(u64, u64, u64)> {
     Some((words.next()??, words.next()??, words.next()??))
 }
 
-/// Parses `status`: tracing process, allowed cores, voluntary and involuntary context switches.
-pub fn status(text: &str) -> (Option<u32>, Option<Vec<u32>>, Option<u64>, Option<u64>) {
+/// Parses `status`: tracing process, allowed cores.
+pub fn status(text: &str) -> (Option<u32>, Option<Vec<u32>>) {
     let field = |name: &str| text.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim()));
     let tracer = field("TracerPid").and_then(|pid| pid.parse().ok()).filter(|pid| *pid != 0);
-    let switches = |name| field(name).and_then(|count: &str| count.parse().ok());
-    let allowed = field("Cpus_allowed_list").map(cores);
-    (tracer, allowed, switches("voluntary_ctxt_switches"), switches("nonvoluntary_ctxt_switches"))
+    (tracer, field("Cpus_allowed_list").map(cores))
 }
 
 /// `0-3,7`.
@@ -65,8 +63,6 @@ pub fn syscall(text: &str) -> Option<(i64, u64, u64)> {
 /// One core's line of `/proc/stat`, in the kernel's units of 1/100 s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoreTimes {
-    /// Total time.
-    pub total: u64,
     /// Time in hard and soft interrupts.
     pub interrupts: u64,
     /// Time stolen by the hypervisor.
@@ -85,7 +81,7 @@ pub struct MachineTimes {
 /// The line of `core`. Steal can go backwards, so subtract saturating.
 pub fn core_times(text: &str, core: u32) -> Option<CoreTimes> {
     let numbers = times(text, &format!("cpu{core}"))?;
-    Some(CoreTimes { total: numbers.iter().sum(), interrupts: numbers[5] + numbers[6], steal: numbers[7] })
+    Some(CoreTimes { interrupts: numbers[5] + numbers[6], steal: numbers[7] })
 }
 
 /// The line of all cores, and how many there are.
@@ -227,9 +223,8 @@ mod tests {
         assert_eq!(stat("7 (a"), None);
         assert_eq!(schedstat("5 6 7\n"), Some((5, 6, 7)));
         assert_eq!(schedstat("5 6"), None);
-        let text = "\
-            State:\tR\nTracerPid:\t44\nCpus_allowed_list:\t0-2,5\nvoluntary_ctxt_switches:\t8\nnonvoluntary_ctxt_switches:\t9\n";
-        assert_eq!(status(text), (Some(44), Some(vec![0, 1, 2, 5]), Some(8), Some(9)));
+        let text = "State:\tR\nTracerPid:\t44\nCpus_allowed_list:\t0-2,5\n";
+        assert_eq!(status(text), (Some(44), Some(vec![0, 1, 2, 5])));
         assert_eq!(status("TracerPid:\t0\n").0, None);
         assert_eq!(syscall("230 0x1 0x0 0x2 0x3 0x4 0x5 0x7ffd 0x7f1a\n"), Some((230, 0x7ffd, 0x7f1a)));
         assert_eq!(syscall("running\n"), None);
@@ -250,7 +245,7 @@ mod tests {
     #[test]
     fn the_machines_files_are_read_by_core() {
         let text = "cpu 10 0 10 10 0 1 2 5 0 0\ncpu1 4 0 4 4 0 1 1 3 9 9\n";
-        assert_eq!(core_times(text, 1), Some(CoreTimes { total: 17, interrupts: 2, steal: 3 }));
+        assert_eq!(core_times(text, 1), Some(CoreTimes { interrupts: 2, steal: 3 }));
         assert_eq!(machine_times(text), Some(MachineTimes { total: 38, cores: 1 }));
         assert_eq!(core_times(text, 0), None);
         let text =

@@ -191,8 +191,7 @@ fn steal_that_goes_backwards_and_a_wait_that_is_not_yet_counted_are_read_right()
     assert_eq!((seen.ran_ns, seen.waited_ns), (Some(10 * MS), Some(0)));
     use crate::stall::account::CoreAccount;
     use crate::stall::procfs::CoreTimes;
-    let core =
-        |steal| CoreAccount { times: Some(CoreTimes { total: 9, interrupts: 0, steal }), ..CoreAccount::default() };
+    let core = |steal| CoreAccount { times: Some(CoreTimes { interrupts: 0, steal }), ..CoreAccount::default() };
     seen.on_core(&core(9), &core(4));
     assert_eq!(seen.steal_ns, Some(0));
 }

@@ -150,7 +150,7 @@ fn a_core_that_the_hypervisor_took_in_pieces_explains_late_answers_of_its_pinned
         let at = |tenth: u64| {
             let (waited_ns, steal) = if tenth == 5 { (waited_ns, jiffies) } else { (0, 0) };
             let (thread, core) = base(1_000 + 100 * tenth, waited_ns, 0, 0);
-            let times = Some(CoreTimes { total: 100 + 10 * tenth, interrupts: 0, steal });
+            let times = Some(CoreTimes { interrupts: 0, steal });
             (thread, CoreAccount { times, ..core })
         };
         world.dog.threads[0].bases = (0..6).map(at).collect();
