@@ -2,8 +2,8 @@
 //! acknowledged them.
 //!
 //! Owns the rows of the board's alarm log. Run by the watchdog. Bounded by [`ALARMS_MAX`] alarms.
-//! When all rows are taken, a new alarm replaces the one that ended longest ago; if all are active,
-//! the new one is counted as left out.
+//! When all rows are taken, a new alarm replaces the one that ended longest ago; if all are active, one
+//! of the rule that has most of them, or it has no row.
 
 use super::verdict::Verdict;
 use crate::board::Board;
@@ -59,7 +59,6 @@ pub struct Incident {
 pub struct AlarmTable {
     records: Vec<AlarmRecord>,
     numbers: u64,
-    left_out: u64,
 }
 
 impl AlarmTable {
@@ -78,13 +77,8 @@ impl AlarmTable {
         self.records.iter()
     }
 
-    /// Alarms for which there was no row.
-    pub fn left_out(&self) -> u64 {
-        self.left_out
-    }
-
     /// Begins an episode, or continues the current one. Returns its row, and whether the episode is
-    /// new.
+    /// new; `None` if there is no row for it.
     pub fn raise(&mut self, raised: Raised, now: Ticks, board: &Board) -> Option<(usize, bool)> {
         let place = match self.find(raised.rule, raised.site) {
             Some(place) => place,
@@ -123,6 +117,8 @@ impl AlarmTable {
     }
 
     fn room(&mut self, raised: &Raised) -> Option<usize> {
+        let is_full = self.records.len() == ALARMS_MAX;
+        let place = if is_full { self.replaceable(raised.rule)? } else { self.records.len() };
         self.numbers += 1;
         let record = AlarmRecord {
             number: self.numbers,
@@ -153,17 +149,30 @@ impl AlarmTable {
             runbook: String::new(),
             consequences: String::new(),
         };
-        if self.records.len() < ALARMS_MAX {
+        if is_full {
+            self.records[place] = record;
+        } else {
             self.records.push(record);
-            return Some(self.records.len() - 1);
         }
-        let ended = self.records.iter().enumerate().filter(|(_, record)| record.state == AlarmState::Ended);
-        let Some(oldest) = ended.min_by_key(|(_, record)| record.ended).map(|(place, _)| place) else {
-            self.left_out += 1;
-            return None;
-        };
-        self.records[oldest] = record;
-        Some(oldest)
+        Some(place)
+    }
+
+    /// The row that a new alarm of `rule` takes when none is free: that of the alarm that ended longest ago. If all are
+    /// active, that of the newest alarm of the rule with the most, if these are at least two more than those of `rule`:
+    /// input that is bad in each of a thousand streams hides no role that died. A stall keeps its row, into which its
+    /// episode writes until it is over.
+    fn replaceable(&self, rule: RuleId) -> Option<usize> {
+        let records = || self.records.iter().enumerate();
+        let ended = records().filter(|(_, record)| record.state == AlarmState::Ended);
+        if let Some((place, _)) = ended.min_by_key(|(_, record)| record.ended) {
+            return Some(place);
+        }
+        let mut rows = [0usize; RuleId::ALL.len() + 1];
+        self.records.iter().for_each(|record| rows[record.rule.code() as usize] += 1);
+        let rows_of = |rule: RuleId| rows[rule.code() as usize];
+        let others = records().filter(|(_, record)| record.rule != RuleId::Heartbeat);
+        let (place, newest) = others.max_by_key(|(_, record)| (rows_of(record.rule), record.number))?;
+        (rows_of(newest.rule) > rows_of(rule) + 1).then_some(place)
     }
 
     /// Writes a verdict into the alarm in row `place`.
@@ -325,11 +334,37 @@ mod tests {
             table.raise(raised(Site::Engine(part), 1), Ticks(2), &board).unwrap();
         }
         assert_eq!(table.raise(raised(Site::Stream(1), 3), Ticks(3), &board), None);
-        assert_eq!(table.left_out(), 1);
         table.end(5, Ticks(9), &board);
         table.end(4, Ticks(8), &board);
         let (place, _) = table.raise(raised(Site::Stream(1), 10), Ticks(10), &board).unwrap();
         assert_eq!(place, 4);
         assert_eq!(table.records().filter(|record| record.state == AlarmState::Active).count(), ALARMS_MAX - 1);
+    }
+
+    #[test]
+    fn where_all_are_active_a_rule_with_many_alarms_gives_rows_to_others_and_a_stall_keeps_its_own() {
+        let of = |rule, site| Raised { rule, ..raised(site, 1) };
+        let (board, mut table) = (board(), AlarmTable::default());
+        for stream in 0..ALARMS_MAX as u32 {
+            table.raise(of(RuleId::InputHealth, Site::Stream(stream)), Ticks(2), &board).unwrap();
+        }
+        assert_eq!(table.raise(of(RuleId::InputHealth, Site::Stream(999)), Ticks(2), &board), None);
+        let (place, _) = table.raise(of(RuleId::RoleDied, Site::Thread(0)), Ticks(3), &board).unwrap();
+        let shown = board.alarms()[place].read().unwrap();
+        assert_eq!((shown.rule, shown.number, shown.state), (RuleId::RoleDied, 65, AlarmState::Active));
+        assert_eq!(table.find(RuleId::InputHealth, Site::Stream(63)), None, "the newest gave way");
+        // As many of each in the end, and then none gives way to the other.
+        let drifts = |table: &mut AlarmTable| {
+            let mut raise =
+                |stream| table.raise(of(RuleId::ModelDrift, Site::Stream(stream)), Ticks(4), &board).is_some();
+            (0..ALARMS_MAX as u32).filter(|stream| raise(*stream)).count()
+        };
+        assert_eq!(drifts(&mut table), 31);
+        assert_eq!(table.raise(of(RuleId::InputHealth, Site::Stream(63)), Ticks(5), &board), None);
+        let mut stalls = AlarmTable::default();
+        for thread in 0..ALARMS_MAX as u32 {
+            stalls.raise(of(RuleId::Heartbeat, Site::Thread(thread)), Ticks(2), &board).unwrap();
+        }
+        assert_eq!(stalls.raise(of(RuleId::RoleDied, Site::Thread(0)), Ticks(3), &board), None);
     }
 }

@@ -37,7 +37,7 @@ use super::notify::AlarmNotifier;
 use super::stack::{Sampler, Symbolizer};
 use super::switches::Switches;
 use super::verdict::{Cause, Verdict};
-use crate::board::alarms::{AlarmRecord, AlarmState, Confidence, Site};
+use crate::board::alarms::{ALARMS_MAX, AlarmRecord, AlarmState, Confidence, Site};
 use crate::board::{self, Board, Phase};
 use crate::clock::Clock;
 use crate::host::usable::{CoreLoss, UsableCores};
@@ -162,6 +162,8 @@ pub struct Watchdog {
     symbolizer: Option<Symbolizer>,
     notifier: Option<AlarmNotifier>,
     incidents: Incidents,
+    /// Rules of which an alarm had no row.
+    left_out: Vec<RuleId>,
     /// The pending request for a stack: (thread, ticket).
     asked: Option<usize>,
     ticked: Option<Ticks>,
@@ -198,6 +200,7 @@ impl Watchdog {
             symbolizer: None,
             notifier: None,
             incidents: Incidents::default(),
+            left_out: Vec::new(),
             asked: None,
             ticked: None,
             woke: now,
@@ -572,7 +575,13 @@ impl Watchdog {
         };
         let now = self.config.clock.ticks();
         let before = self.alarms.find(rule.id, site).map(|place| self.alarms.record(place).severity);
-        let (place, is_new) = self.alarms.raise(raised, now, &board)?;
+        let Some((place, is_new)) = self.alarms.raise(raised, now, &board) else {
+            if !self.left_out.contains(&rule.id) {
+                self.left_out.push(rule.id);
+                actions.note(&format!("{ALARMS_MAX} alarms are active: further ones of {} are not listed", rule.id));
+            }
+            return None;
+        };
         let before = before.filter(|_| !is_new);
         let is_worse = before.is_none_or(|before| severity > before);
         let told = self.alarms.record(place);

@@ -9,6 +9,8 @@ use crate::clock::Clock;
 use crate::profile::{AlarmAction, AlarmRule, OnAlarm, RuleId, Severity};
 use crate::roles::RoleKind;
 use crate::stall::AlarmRequest;
+use crate::stall::counter_rules::{condition, plain};
+use crate::stall::verdict::Cause;
 use crate::trees;
 use crate::units::Ticks;
 use std::sync::Arc;
@@ -119,6 +121,21 @@ impl World {
     pub(super) fn alarm(&self, rule: RuleId, site: Site) -> Option<AlarmView> {
         self.alarms().into_iter().find(|alarm| alarm.rule == rule.name() && alarm.site == site)
     }
+}
+
+#[test]
+fn bad_input_of_many_streams_hides_no_role_that_died_and_what_is_not_listed_is_noted_once() {
+    let mut world = world(Vec::new());
+    let bad = |stream| {
+        let verdict = plain(Cause::Input, format!("stream {stream}: input bad"));
+        condition(RuleId::InputHealth, Site::Stream(stream), 2.0, None, verdict)
+    };
+    let died = condition(RuleId::RoleDied, Site::Thread(0), 1.0, None, plain(Cause::Died, "poll died".to_owned()));
+    let now = world.clock.ticks();
+    world.dog.settle((0..200).map(bad).chain([died]).collect(), now, &mut world.done);
+    world.dog.settle((0..200).map(bad).collect(), now, &mut world.done);
+    assert_eq!(world.alarm(RuleId::RoleDied, Site::Thread(0)).unwrap().state, AlarmState::Active);
+    assert_eq!(world.done.notes, ["64 alarms are active: further ones of input_health are not listed"]);
 }
 
 #[test]
