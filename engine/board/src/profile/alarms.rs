@@ -184,7 +184,7 @@ rules! {
         "a control group or taskset moved it: find the program that changes affinities";
     /// A clock was set, jumped, or is not the one that it should be.
     Clock = 15, "clock", "steps", Warn, 1.0, 1.0,
-        "times of day around the step are wrong; latencies are right: they come from the counter";
+        "times of day around a step of UTC are wrong; latencies are right, except across a jump of the counter";
     /// Events are missing from the log.
     Events = 16, "events", "events lost", Warn, 1.0, 1.0,
         "the log is full, cannot be written, or receives too many events: read its last lines";

@@ -8,7 +8,7 @@
 mod reading;
 mod trend;
 
-use super::verdict::{Cause, Verdict, joined};
+use super::verdict::{Cause, Verdict, joined, times};
 use crate::board::alarms::{Confidence, Site};
 use crate::board::snapshot::drift_sentence;
 use crate::board::{self, Board, Stage};
@@ -536,13 +536,15 @@ fn clocks(board: &Board, long: &CounterReading, now: &CounterReading, found: &mu
         let sentence = format!("time is read from {}: {degraded}", block.source.read());
         found.push(condition(RuleId::Clock, Site::Engine(0), 1.0, None, plain(Cause::Clock, sentence)));
     }
-    let words = ["UTC was set", "the tick counter jumped (a suspend, or another host)"];
-    for (kind, word) in words.iter().enumerate() {
+    let kinds = [
+        ("UTC was set", "latencies come from the counter"),
+        ("the tick counter jumped (a suspend, or another host)", "latencies across the jump are wrong"),
+    ];
+    for (kind, (word, latencies)) in kinds.into_iter().enumerate() {
         let (old, new) = (long.clock_steps[kind], now.clock_steps[kind]);
         if new > old {
             let by_ns = board::get(&block.step_ns[kind]).cast_signed();
-            let sentence =
-                format!("{word}, last by {:.3} ms, {new} times: latencies come from the counter", by_ns as f64 / 1e6);
+            let sentence = format!("{word}, last by {:.3} ms, {}: {latencies}", by_ns as f64 / 1e6, times(new));
             let site = Site::Engine(kind as u32 + 1);
             found.push(condition(RuleId::Clock, site, (new - old) as f64, Some(new), plain(Cause::Clock, sentence)));
         }

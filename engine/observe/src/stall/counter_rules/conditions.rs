@@ -528,14 +528,20 @@ fn clocks_that_are_degraded_or_were_set_are_named() {
     });
     assert_eq!((degraded.site, degraded.value, degraded.count), (Site::Engine(0), 1.0, None));
     assert_eq!(degraded.verdict.sentence, "time is read from CLOCK_MONOTONIC: no invariant counter");
-    for (kind, word) in ["UTC was set", "the tick counter jumped (a suspend, or another host)"].iter().enumerate() {
+    let jumped = "the tick counter jumped (a suspend, or another host)";
+    let kinds = [
+        ("UTC was set", 3, "3 times: latencies come from the counter"),
+        (jumped, 1, "once: latencies across the jump are wrong"),
+    ];
+    for (kind, (word, steps, latencies)) in kinds.into_iter().enumerate() {
         let step = one(RuleId::Clock, |board| {
-            board::set(&board.clock().steps[kind], 3);
+            board::set(&board.clock().steps[kind], steps);
             board::set(&board.clock().step_ns[kind], (-2_500_000i64).cast_unsigned());
         });
         let site = Site::Engine(kind as u32 + 1);
-        assert_eq!((step.site, step.value, step.count, step.verdict.cause), (site, 3.0, Some(3), Cause::Clock));
-        let sentence = format!("{word}, last by -2.500 ms, 3 times: latencies come from the counter");
+        let steps = (steps as f64, Some(steps));
+        assert_eq!((step.site, (step.value, step.count), step.verdict.cause), (site, steps, Cause::Clock));
+        let sentence = format!("{word}, last by -2.500 ms, {latencies}");
         assert_eq!(step.verdict.sentence, sentence);
     }
     let long_ago = after(WINDOW as u64 + 1, RuleId::Clock, |board, look| {
