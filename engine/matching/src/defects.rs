@@ -10,7 +10,7 @@ use crate::graph::Graph;
 pub(crate) struct Defects {
     /// The defects of the last shot; different nodes.
     pub(crate) nodes: Vec<u32>,
-    /// One bit for each detector: fired an odd number of times. Clear between shots.
+    /// One bit for each detector: fired an odd number of times. Scratch.
     fired: Vec<u64>,
 }
 
@@ -41,27 +41,27 @@ impl Defects {
         let mut flipped = flipped.peekable();
         defects.clear();
         let mut end = 0;
+        let mut is_folded = false;
         let mut is_ascending = graph.always_detectors.is_empty() && flipped.peek().is_none();
         for detector in detectors {
             if detector >= graph.boundary() {
-                fired.fill(0);
                 return Err(detector);
             }
             is_ascending &= detector >= end;
             end = detector + 1;
             if defects.len() == defects.capacity() {
                 // Listed twice, or there would not be so many.
-                fold(fired, defects);
+                fold(fired, defects, &mut is_folded);
                 is_ascending = false;
             }
             defects.push(detector);
         }
         if !is_ascending {
-            fold(fired, defects);
+            fold(fired, defects, &mut is_folded);
             graph.always_detectors.iter().for_each(|&detector| flip(fired, detector));
             flipped.for_each(|node| flip(fired, graph.detector_of[node as usize]));
-            for (word, bits) in (0..).zip(fired.iter_mut()) {
-                defects.extend(ones_of(word, std::mem::take(bits)));
+            for (word, &bits) in (0..).zip(fired.iter()) {
+                defects.extend(ones_of(word, bits));
             }
         }
         for defect in defects.iter_mut() {
@@ -71,8 +71,12 @@ impl Defects {
     }
 }
 
-/// Moves a list of detectors to their bits.
-fn fold(fired: &mut [u64], detectors: &mut Vec<u32>) {
+/// Moves a list of detectors to their bits. The first list of a shot clears them: after an error, or when the caller
+/// panicked, some are set.
+fn fold(fired: &mut [u64], detectors: &mut Vec<u32>, is_folded: &mut bool) {
+    if !std::mem::replace(is_folded, true) {
+        fired.fill(0);
+    }
     detectors.iter().for_each(|&detector| flip(fired, detector));
     detectors.clear();
 }

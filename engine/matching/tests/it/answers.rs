@@ -151,6 +151,17 @@ fn edges_are_handed_out_again_after_the_caller_panicked() {
 }
 
 #[test]
+fn what_was_listed_before_the_caller_panicked_is_not_in_the_next_answer() {
+    let mut matcher = matcher(5, 1, &parts(), 1 << 20);
+    // More than there are detectors: the list is folded before the panic.
+    let fired = (0..9).map(|at| if at < 8 { 0 } else { panic!("the caller's") });
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| matcher.decode(fired, &mut [0])));
+    assert!(caught.is_err());
+    let mut found = [0];
+    assert_eq!((matcher.decode([1, 0], &mut found).unwrap().weight, found), (2.5, [2]));
+}
+
+#[test]
 fn what_an_error_leaves_behind_is_not_in_the_next_answer() {
     let mut matcher = matcher(5, 1, &parts(), 1 << 20);
     let mut found = [0];
