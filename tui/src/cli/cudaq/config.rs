@@ -272,6 +272,8 @@ impl Entry {
         }
         let faults = self.faults(kind, &h, &o)?;
         let refused = |error: &dyn std::fmt::Display| at(&self.h.defined, error);
+        // Before the model's text, which divides by the syndromes of a round.
+        let window = if kind == Type::SlidingWindow { self.window()? } else { Window::None };
         let text = model_text(&faults, detectors, o.len(), self.decoder_custom_args.num_syndromes_per_round);
         let model = Model::parse(text.as_bytes()).map_err(|error| refused(&error))?;
         let Some(count) = d.iter().flatten().max().map(|last| last + 1) else {
@@ -285,7 +287,6 @@ impl Entry {
             Type::Lut if MatcherModel::lookup(&model).is_ok() => Decoder::Lookup,
             _ => Decoder::Matching,
         };
-        let window = if kind == Type::SlidingWindow { self.window()? } else { Window::None };
         Ok(Decoders { model, map, numbers, decoder, window })
     }
 

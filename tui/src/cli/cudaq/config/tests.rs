@@ -84,7 +84,7 @@ fn types_are_served_by_the_decoders_that_give_their_answers() {
         let text = format!("{}{arguments}", head.replace("pymatching", name));
         assert_eq!(parse(&text).unwrap().decoder, Decoder::Lookup);
     }
-    let window = |arguments: &str| {
+    let window_of = |per_round: u32, arguments: &str| {
         let mut text =
             "decoders:\n  - id: 0\n    type: sliding_window\n    block_size: 9\n    syndrome_size: 8\n".to_owned();
         let chain: Vec<String> = (0..8).map(|row| format!("{row}, {}, -1", row + 1)).collect();
@@ -95,11 +95,12 @@ fn types_are_served_by_the_decoders_that_give_their_answers() {
             identity.join(", ")
         );
         text += &format!(
-            "    decoder_custom_args: {{error_rate_vec: [{}], inner_decoder_name: pymatching, num_syndromes_per_round: 2{arguments}}}\n",
+            "    decoder_custom_args: {{error_rate_vec: [{}], inner_decoder_name: pymatching, num_syndromes_per_round: {per_round}{arguments}}}\n",
             ["0.1"; 9].join(", ")
         );
         parse(&text).map(|read| (read.window, read.model.coordinates))
     };
+    let window = |arguments: &str| window_of(2, arguments);
     let (found, coordinates) = window(", window_size: 3, step_size: 1").unwrap();
     assert_eq!(found, Window::Some(WindowRounds { commit_rounds: 1, buffer_rounds: 2 }));
     assert_eq!(coordinates.concat(), [0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0]);
@@ -113,6 +114,9 @@ fn types_are_served_by_the_decoders_that_give_their_answers() {
     ] {
         assert!(window(arguments).unwrap_err().contains(part), "{arguments}");
     }
+    // A round of no syndromes was a division by zero.
+    let said = window_of(0, ", window_size: 3, step_size: 1").unwrap_err();
+    assert!(said.contains("found no num_syndromes_per_round"), "{said}");
 }
 
 #[test]
