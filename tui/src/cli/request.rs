@@ -358,7 +358,18 @@ fn apply_options(args: &RunArgs, profile: &mut Profile) -> Result<(), Refusal> {
         let model = profile.input.source.model().to_owned();
         profile.input.source = source(place, args, model);
     }
-    if let (Some(bytes), Source::Cudaq { slot_size, .. }) = (args.cudaq_slot_size, &mut profile.input.source) {
+    if let (Some(place), false) = (&args.input, args.allow.is_empty())
+        && !matches!(place, LivePlace::Udp { .. } | LivePlace::Cudaq { .. })
+    {
+        let found = format!("{place}, which other machines do not reach");
+        return Err(Refusal::unusable("--allow", found, "udp:ADDRESS:PORT or cudaq:ADDRESS:PORT", "leave --allow out"));
+    }
+    if let Some(bytes) = args.cudaq_slot_size {
+        let Source::Cudaq { slot_size, .. } = &mut profile.input.source else {
+            let (found, expected) =
+                ("no source for CUDA-Q's clients", "--cudaq-config F or --input cudaq:ADDRESS:PORT");
+            return Err(Refusal::unusable("--cudaq-slot-size", found, expected, "add one of these, or leave it out"));
+        };
         *slot_size = bytes;
     }
     if let Some(dem) = &args.dem {
@@ -389,8 +400,8 @@ fn in_range(args: &RunArgs, name: &str, profile: &Profile) -> Result<(), Refusal
         "decoder" if args.decoder.is_some() => "--decoder".to_owned(),
         "confidence" if args.confidence || args.abstain_below.is_some() => "--confidence".to_owned(),
         "abstain_below" if args.abstain_below.is_some() => "--abstain-below".to_owned(),
-        "shadow.one_in" if args.shadow.is_some() => "--shadow".to_owned(),
-        "window.commit_rounds" | "window.buffer_rounds" if args.window.is_some() => "--window".to_owned(),
+        "shadow.one_in" | "shadow.decoder" if args.shadow.is_some() => "--shadow".to_owned(),
+        "window" | "window.commit_rounds" | "window.buffer_rounds" if args.window.is_some() => "--window".to_owned(),
         "input.round_ns" if args.round_period.is_some() => "--round-period, in ns,".to_owned(),
         "input.source.slot_size" if args.cudaq_slot_size.is_some() => "--cudaq-slot-size".to_owned(),
         "input.source.allow" if !args.allow.is_empty() => "--allow".to_owned(),
@@ -493,6 +504,14 @@ mod tests {
             ("--dem d --shots - --observables o", "--shots FILE"),
             ("--input udp:127.0.0.1:0 --predictions f", "use --answers"),
             ("--input udp:127.0.0.1:0 --allow host", "--allow: found \"host\""),
+            ("--input unix:/a --allow 10.0.0.7", "--allow: found unix:/a, which other machines do not reach"),
+            (
+                "--input udp:127.0.0.1:0 --cudaq-slot-size 300",
+                "--cudaq-slot-size: found no source for CUDA-Q's clients",
+            ),
+            ("--cudaq-slot-size 300", "expected --cudaq-config F or --input cudaq:ADDRESS:PORT"),
+            ("--shadow plugin:a.so", "--shadow: found Plugin, expected a built-in decoder"),
+            ("--window blocks:0", "--window: found 0, expected 1..=10000"),
             ("--m2d m", "give --shots or --input"),
             ("--dem d --shots - --soft s --soft-map m", "give the shots as --shots FILE, or omit the soft bytes"),
             ("--silos 1 --move-every 1ms", "add --silos 2"),

@@ -179,6 +179,10 @@ fn shots_of(path: &Path, format: Option<Format>, welcome: &Welcome) -> Result<Sh
 
 /// The decoders at the source, if it has CUDA-Q's protocol.
 fn decoders(args: &SendArgs) -> Result<Option<CudaqDecoders>, Refusal> {
+    if let (Some(bytes), false) = (args.cudaq_slot_size, matches!(args.place, LivePlace::Cudaq { .. })) {
+        let (about, found) = (format!("--cudaq-slot-size {bytes}"), args.place.to_string());
+        return Err(Refusal::unusable(about, found, "cudaq:ADDRESS:PORT", "leave it out, or name such a source"));
+    }
     match (&args.cudaq_config, &args.place) {
         (Some(path), LivePlace::Cudaq { .. }) => {
             let Decoders { numbers, map, model, .. } = cudaq::read(path)?;

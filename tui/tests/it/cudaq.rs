@@ -243,6 +243,7 @@ fn what_cannot_be_served_is_said_in_one_sentence() {
         ("run --cudaq-config decoders.yaml --dem d", "cannot be used with"),
         ("send decoders.yaml cudaq:127.0.0.1:1", "add --cudaq-config"),
         ("send decoders.yaml udp:127.0.0.1:1 --cudaq-config decoders.yaml", "name such a source"),
+        ("send decoders.yaml udp:127.0.0.1:1 --cudaq-slot-size 300", "name such a source"),
     ] {
         let refused =
             world.run(&format!("{words} {}", if words.starts_with("run") { "--logs logs" } else { "" })).exits(2);

@@ -12,9 +12,9 @@ use super::alarms::{AlarmAction, OnAlarm};
 use super::deadlines::{Deadlines, ShotOrder, StreamDeadline};
 use super::placement::{OverflowStrategy, TakesPart};
 use super::schema::{
-    Courtesy, Decoder, Decoders, Device, Faults, Graph, Input, IssueGate, KeptRuns, Latency, Limits, Predecoder,
-    Priority, Profile, Rate, ReadyPolicy, Source, StartPolicy, StreamDecoder, TaskTrace, ThreadSpec, Threads, Window,
-    WindowOverflow, WindowRounds,
+    Courtesy, Decoder, DecoderKind, Decoders, Device, Faults, Graph, Input, IssueGate, KeptRuns, Latency, Limits,
+    Predecoder, Priority, Profile, Rate, ReadyPolicy, Source, StartPolicy, StreamDecoder, TaskTrace, ThreadSpec,
+    Threads, Window, WindowOverflow, WindowRounds,
 };
 use super::silos::{SILOS_MAX, Silos};
 use super::weights::Weights;
@@ -60,7 +60,7 @@ pub const STREAM_QUEUES_BYTES_MAX: u64 = 1 << 30;
 /// Bytes of per-stream queues of ready tasks: all tasks may belong to one stream, and an entry is
 /// two words.
 pub fn stream_queues_bytes(streams: u32, tasks: u32) -> u64 {
-    u64::from(streams) * u64::from(tasks).next_power_of_two() * 16
+    u64::from(streams).saturating_mul(u64::from(tasks).next_power_of_two()).saturating_mul(16)
 }
 
 /// Most decode workers that `Decoders::Auto` gives a silo.
@@ -143,6 +143,10 @@ impl Profile {
         if let Some(shadow) = &self.shadow {
             let remedy = "100 gives it one shot in a hundred";
             check.whole("shadow.one_in", shadow.one_in, SHADOW_ONE_IN, remedy);
+            if shadow.decoder.kind() == DecoderKind::Plugin {
+                let expected = "a built-in decoder: only decode workers start plugins again";
+                check.refuse("shadow.decoder", "Plugin", expected, "name Matching, Correlated, UnionFind or Lookup");
+            }
         }
         check.deadlines(self);
         let KeptRuns { kept_mb, kept_runs } = self.recorder;
@@ -173,6 +177,11 @@ impl Profile {
             let expected = "a faster decoder than that of all shots";
             let remedy = "choose another rescue decoder, or rescue: None";
             check.refuse("deadlines.rescue", format!("{rescue:?}"), expected, remedy);
+        }
+        if self.confidence && self.decoder.kind() == DecoderKind::Plugin {
+            let expected = "a built-in decoder: a plugin tells no gap, and none of its answers abstains";
+            let remedy = "choose another decoder, or set confidence: false";
+            check.refuse("confidence", "true with decoder Plugin", expected, remedy);
         }
         if self.placement.overflow.strategy == OverflowStrategy::Migrate && self.placement.streams == TakesPart::Nobody
         {
@@ -749,6 +758,8 @@ fn is_network(text: &str) -> bool {
 }
 
 fn nearest_power(slots: u32) -> String {
-    let nearest = slots.clamp(8, 65536).next_power_of_two();
+    let slots = slots.clamp(8, 65536);
+    let (above, below) = (slots.next_power_of_two(), 1 << slots.ilog2());
+    let nearest = if slots - below < above - slots { below } else { above };
     format!("use {nearest}, the nearest permitted number")
 }

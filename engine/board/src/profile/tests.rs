@@ -419,6 +419,9 @@ fn fields_without_effect_are_named_and_are_no_errors() {
     assert_eq!(named(&idle), said);
     (idle.decoder, idle.input.streams, idle.placement.streams) = (Decoder::Matching, 3, TakesPart::All);
     assert_eq!(named(&idle), [""; 0]);
+    let decoder = Decoder::from_text("plugin:a.so").unwrap();
+    let said = named(&Profile { confidence: true, decoder, ..lab });
+    assert!(said.len() == 1 && said[0].starts_with("confidence: found true with decoder Plugin"), "{said:?}");
 }
 
 #[test]
@@ -457,6 +460,22 @@ fn a_plugin_needs_a_path_and_runs_in_a_process_of_its_own_unless_it_is_trusted()
     let fields: Vec<String> = profile.validate().into_iter().map(|found| found.field).collect();
     assert_eq!(fields, ["decoder.path", "decoder.limit_us"]);
     assert!(Profile::parse(&with("Plugin(pth: \"a.so\")"), "mine.ron").is_err());
+    // A start refuses it: no decode worker starts it again.
+    let text = "(shadow: Some((decoder: Plugin(path: \"a.so\"), one_in: 100)))";
+    let error = Profile::parse(text, "mine.ron").unwrap_err().to_string();
+    assert!(error.starts_with("mine.ron:1:25: found Plugin in shadow.decoder, expected a built-in decoder"), "{error}");
+}
+
+#[test]
+fn numbers_of_any_size_are_refused_in_words() {
+    for (slots, nearest) in [(0, 8), (9, 8), (1_100, 1_024), (1_535, 1_024), (1_537, 2_048), (u32::MAX, 65_536)] {
+        let error = Profile::parse(&format!("(slots: {slots})"), "mine.ron").unwrap_err().to_string();
+        assert!(error.contains(&format!("use {nearest}, the nearest permitted number")), "{slots}: {error}");
+    }
+    let most = u32::MAX;
+    let text = format!("(input: (streams: {most}), graph: (window_tasks: {most}, ready: FifoPerStream))");
+    let error = Profile::parse(&text, "mine.ron").unwrap_err();
+    assert!(error.findings().iter().any(|found| found.found.contains(&u64::MAX.to_string())), "{error}");
 }
 
 #[test]

@@ -53,7 +53,15 @@ pub(super) fn request(
     if !matches!(profile.input.source, Source::Sampler { .. }) {
         profile.input.source = Source::Sampler { model: model.clone(), seed: 1 };
     }
-    match LivePlace::parse(from) {
+    let place = LivePlace::parse(from);
+    // They belong to such a source.
+    if !matches!(place, Ok(LivePlace::Udp { .. } | LivePlace::Cudaq { .. })) {
+        args.allow.clear();
+    }
+    if !matches!(place, Ok(LivePlace::Cudaq { .. })) {
+        args.cudaq_slot_size = None;
+    }
+    match place {
         _ if from == "sampler" => {}
         Ok(_) if spec.observables.is_some() => {
             let about = format!("input {from} --observables");
@@ -151,6 +159,22 @@ mod tests {
         let next = request(&args, "lab", &now, &spec, OutputMode::People).unwrap().profile;
         assert_eq!((next.decoder, next.limits.late_us, next.shadow), (Decoder::UnionFind, 77, None));
         assert_eq!(next.input.rate, now.input.rate);
+    }
+
+    #[test]
+    fn options_of_a_source_on_the_network_are_left_out_where_the_next_is_none() {
+        let args = RunArgs { allow: vec!["10.0.0.7".to_owned()], cudaq_slot_size: Some(300), ..RunArgs::default() };
+        let of = |text: &str| request(&args, "lab", &lab(), &InputSpec::parse(text).unwrap(), OutputMode::People);
+        for text in ["unix:/a", "shm:a", "sampler", "a.b8"] {
+            assert!(of(text).is_ok(), "{text}: {:?}", of(text).err().map(|refusal| refusal.to_string()));
+        }
+        let ShotSource::Live(LivePlace::Udp { allow, .. }) = of("udp:0.0.0.0:7000").unwrap().shots else { panic!() };
+        assert_eq!(allow.len(), 1);
+        let ShotSource::Live(LivePlace::Cudaq { allow, slot_bytes, .. }) = of("cudaq:0.0.0.0:7000").unwrap().shots
+        else {
+            panic!()
+        };
+        assert_eq!((allow.len(), slot_bytes), (1, 300));
     }
 
     #[test]
