@@ -162,6 +162,10 @@ pub fn collect(args: &CollectArgs) -> Result<u8, Refusal> {
         return Err(Refusal::Usage(format!("collect: found no end, expected one of {expected}; add one")));
     }
     let path = args.output.clone().unwrap_or_default();
+    if path == Path::new("-") {
+        let remedy = "name a file; the results are printed in any case";
+        return Err(Refusal::unusable("-o -", "standard output", "a file that rows are appended to", remedy));
+    }
     let named = args.dem.iter().map(|path| ("--dem", path.as_path()));
     let shots = args.shots.iter().map(|path| ("--shots", path.as_path()));
     let observables = args.observables.iter().map(|path| ("--observables", path.as_path()));
@@ -336,7 +340,7 @@ fn merge(files: &[PathBuf], output: Option<&Path>) -> Result<u8, Refusal> {
     });
     let rows = rows.map_err(|(path, error)| unusable(Path::new(&path), &error))?;
     let table = format!("{HEADER}\n{}", lines(&rows));
-    match output {
+    match output.filter(|path| *path != Path::new("-")) {
         Some(path) => {
             let out = Output::file(path, "-o")?;
             whole(out, path, |out| out.write_all(table.as_bytes()).map_err(|error| error.to_string()))?;

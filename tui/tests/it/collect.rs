@@ -95,6 +95,8 @@ fn shards_are_merged_into_the_rows_of_all_and_two_processes_do_not_share_a_file(
     let cut = world.put("cut.csv", text.clone() + "      7,");
     let said = world.run(&format!("collect merge {}", word(&cut))).exits(0).err;
     assert!(said.contains("left out 8 bytes of a line that was cut off"), "{said}");
+    assert_eq!(world.run(&format!("collect merge {all} -o -")).exits(0).text(), text);
+    assert!(!world.path("-").exists());
     // Another process holds the file.
     let held = word(&file(1));
     let mut child = world
@@ -146,6 +148,7 @@ fn what_cannot_be_collected_is_refused_in_one_sentence_and_leaves_no_file() {
         (format!("--dem surface_d3 --max-shots 5 --noise 0 -o {place}"), "from 1e-6 to 1e6"),
         (format!("--dem surface_d3 --dem surface_d5 --shots a --observables b -o {place}"), "one, that of the shots"),
         ("--dem surface_d3 --max-shots 5 -o /dev/null".to_owned(), "no ordinary file"),
+        ("--dem surface_d3 --max-shots 5 -o -".to_owned(), "-o -: found standard output"),
         (format!("--dem {0} --max-shots 5 -o {0}", word(&world.put("empty.dem", ""))), "the file of --dem"),
     ] {
         let said = refusal(&world.run(&format!("collect {words}")).exits(2).err);

@@ -101,6 +101,10 @@ impl Output {
     }
 
     fn named(path: &Path) -> io::Result<Output> {
+        // Whoever writes this means standard output. A command that can write there does not call this.
+        if path == Path::new("-") {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "standard output, where a file is expected"));
+        }
         let place = files::destination(path)?;
         match fs::metadata(&place) {
             Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
@@ -319,6 +323,16 @@ mod tests {
             assert!(said.starts_with("--predictions: cannot write ") && !said.contains('\n'), "{said}");
         }
         assert_eq!(names(dir.path()), Vec::<String>::new());
+    }
+
+    /// It made a file of that name.
+    #[test]
+    fn what_means_standard_output_is_refused_and_a_file_of_that_name_has_a_path() {
+        let said = Output::file(Path::new("-"), "-o").unwrap_err().to_string();
+        assert_eq!(said, "-o: cannot write - (standard output, where a file is expected); name another file");
+        let dir = tempfile::tempdir().unwrap();
+        Output::file(&dir.path().join("-"), "-o").unwrap().commit().unwrap();
+        assert_eq!(names(dir.path()), ["-"]);
     }
 
     #[test]
