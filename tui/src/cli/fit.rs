@@ -1,7 +1,7 @@
 //! `pinwheel fit`: writes a model refitted to the shots of a run or of a file.
 //!
-//! Runs on the main thread. Reads what a run with `--watch-drift` counted, or a file of shots. The file
-//! appears only when it is complete.
+//! Runs on the main thread. Reads what a run with `--watch-drift` counted, or a file of shots, of which it holds one
+//! at a time. The output appears only when it is complete.
 
 use super::distinct_files::require_distinct;
 use super::input::model_file;
@@ -9,16 +9,17 @@ use super::places::UserPaths;
 use super::refusal::Refusal;
 use super::runs;
 use super::say::Print;
-use super::shots::read_set;
+use super::shots::{BUFFER_BYTES, open_shots};
 use super::trace::whole;
 use clap::Args as ClapArgs;
 use pinwheel_engine::code::fit::{Fit, fitted};
 use pinwheel_engine::code::pairs::{PairCounts, Pairs};
-use pinwheel_engine::code::{Format, Layout, Model};
+use pinwheel_engine::code::{Format, Layout, Model, ShotReader};
 use pinwheel_engine::engine::{DEM_BYTES_MAX, DETECTIONS, StreamDetections};
 use pinwheel_engine::files;
 use pinwheel_engine::record::Output;
 use serde::Serialize;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 /// Largest file of counts.
@@ -58,7 +59,7 @@ struct Fitted {
     mechanisms: usize,
     /// Mechanisms that are too rare for these shots to tell how rare.
     too_rare: usize,
-    /// Mechanisms whose probability changed most, by the change of the shots' detections.
+    /// Mechanisms whose probability changed most, the largest change first.
     changes: Vec<Change>,
     written: String,
 }
@@ -97,10 +98,18 @@ fn of_shots(args: &FitArgs, dem: &Path) -> Result<(String, Model, PairCounts), R
     require_distinct(&[("--dem", dem), ("SHOTS", path)], &[("-o", &args.output)])?;
     let (model, _) = model_file(dem)?;
     let about = format!("shots {}", path.display());
-    let shots = read_set(&about, path, args.format.unwrap_or(Format::B8), Layout::detectors(model.detectors))?;
+    // Shot by shot: the file may be longer than memory.
+    let file = BufReader::with_capacity(BUFFER_BYTES, open_shots(&about, path, "a readable file of shots", u64::MAX)?);
+    let layout = Layout::detectors(model.detectors);
+    let mut shots = ShotReader::new(file, args.format.unwrap_or(Format::B8), layout);
+    let mut read = |shot: &mut [u64]| {
+        shots.read_shot(shot).map_err(|error| Refusal::Content { about: about.clone(), said: error.to_string() })
+    };
     let pairs = Pairs::new(&model);
-    let mut counts = PairCounts::new(model.detectors, &pairs);
-    shots.iter().for_each(|shot| counts.observe(&pairs, shot));
+    let (mut counts, mut shot) = (PairCounts::new(model.detectors, &pairs), vec![0; layout.words()]);
+    while read(&mut shot)? {
+        counts.observe(&pairs, &shot);
+    }
     Ok((about, model, counts))
 }
 

@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 /// Most bytes of text for one bit: " D1048575".
 const TEXT_BYTES_PER_BIT: u64 = 9;
+/// What to do with a file that does not fit.
+const TOO_LONG: &str = "split it, or decode its shots one by one from standard input: pinwheel run --shots -";
 /// Bytes read from a file of shots at a time.
 pub const BUFFER_BYTES: usize = 1 << 16;
 
@@ -44,7 +46,24 @@ pub fn open_shots(about: &str, path: &Path, expected: &str, bytes_max: u64) -> R
     let file = files::open_named(path).map_err(unreadable)?;
     if file.metadata().map_err(unreadable)?.len() > bytes_max {
         let found = format!("more than {bytes_max} bytes");
-        return Err(refused(found, "send it to standard input, which is read shot by shot: --shots -"));
+        return Err(refused(found, TOO_LONG));
     }
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Format, Layout, SET_WORDS_MAX, read_set};
+
+    /// `collect`, `fit` and `send` read no shots from standard input.
+    #[test]
+    fn a_file_that_is_too_long_is_refused_with_a_command_that_takes_its_shots() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("long.b8");
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_len(SET_WORDS_MAX as u64 + 1).unwrap();
+        let said = read_set("shots", &path, Format::B8, Layout::detectors(2)).unwrap_err().to_string();
+        assert!(said.contains("more than 268435456 bytes") && said.contains("pinwheel run --shots -"), "{said}");
+    }
 }

@@ -55,7 +55,11 @@ impl std::str::FromStr for Format {
 
     fn from_str(name: &str) -> Result<Self, String> {
         let known = Self::ALL.into_iter().find(|format| format.name() == name);
-        known.ok_or_else(|| format!("found format '{name}', expected b8, 01 or dets; name one of these"))
+        known.ok_or_else(|| {
+            let is_other = ["r8", "hits", "ptb64"].contains(&name);
+            let remedy = if is_other { "convert the file to one of these (stim convert)" } else { "name one of these" };
+            format!("found format '{name}', expected b8, 01 or dets; {remedy}")
+        })
     }
 }
 
@@ -175,7 +179,8 @@ impl ShotSet {
         let mut shot = vec![0; words_per_shot];
         while reader.read_shot(&mut shot)? {
             if set.words.len() + words_per_shot > SET_WORDS_MAX {
-                let remedy = "read the file from standard input (--shots -), which streams it";
+                let remedy =
+                    "split the file, or decode its shots one by one from standard input: pinwheel run --shots -";
                 return Err(ShotError::Count { found: set.shots + 1, expected: set.shots, remedy });
             }
             set.words.extend_from_slice(&shot);

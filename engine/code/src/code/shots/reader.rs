@@ -191,6 +191,12 @@ impl<R: BufRead> ShotReader<R> {
             'D' | 'M' => (0, self.layout.detectors),
             _ => (self.layout.detectors, self.layout.observables),
         };
+        if (kind, count) == ('L', 0) && self.layout.detectors > 0 && !self.layout.are_measured {
+            let found = format!("L{}", number.map_or(written, |number| number.to_string()));
+            let expected = format!("D indices alone ({})", self.width());
+            let remedy = "write the observables into a file of their own (stim: --obs_out, not --append_observables)";
+            return Err(self.refuse(found, expected, remedy));
+        }
         let expected = || format!("{kind} indices below {count} ({})", self.width());
         match number {
             _ if !written.is_empty() => Err(self.refuse(format!("{kind}{written}"), expected(), OTHER_MODEL)),

@@ -128,6 +128,11 @@ fn misfitting_dets_are_refused() {
     }
     let (_, _, found) = refusal(b"shot L0\n", Format::Dets, Layout::detectors(3));
     assert_eq!(found, "L0", "observables in a file of detectors alone");
+    let said = read(b"shot D1 L0\n", Format::Dets, Layout::detectors(3)).unwrap_err().to_string();
+    assert!(
+        said.contains("found L0, expected D indices alone (3 detectors a shot)") && said.contains("--obs_out"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -161,7 +166,11 @@ fn formats_have_the_names_of_the_command_line() {
     for format in Format::ALL {
         assert_eq!(format.name().parse(), Ok(format));
     }
-    assert!("r8".parse::<Format>().unwrap_err().contains("expected b8, 01 or dets"));
+    let said = |name: &str| name.parse::<Format>().unwrap_err();
+    assert_eq!(said("B8"), "found format 'B8', expected b8, 01 or dets; name one of these");
+    for name in ["r8", "hits", "ptb64"] {
+        assert!(said(name).ends_with("expected b8, 01 or dets; convert the file to one of these (stim convert)"));
+    }
 }
 
 fn sets() -> impl Strategy<Value = (Layout, Vec<Vec<bool>>)> {
