@@ -146,7 +146,8 @@ pub(super) fn weight_of(probability: f64) -> f64 {
 /// Merges parts with equal ends into one edge: its probability, and the observables of the first.
 fn merged(model: &Model) -> Result<BTreeMap<Ends, (f64, &[u32])>, GraphError> {
     let mut edges: BTreeMap<Ends, (f64, &[u32])> = BTreeMap::new();
-    for (mechanism, error) in model.errors.iter().enumerate() {
+    for (mechanism, error) in model.errors.iter().enumerate().filter(|(_, error)| error.probability > 0.0) {
+        let p = error.probability;
         for part in &error.components {
             let detectors = model.without_heralds(part);
             let ends = match detectors[..] {
@@ -155,13 +156,8 @@ fn merged(model: &Model) -> Result<BTreeMap<Ends, (f64, &[u32])>, GraphError> {
                 [a, b] => (a, b),
                 _ => return Err(GraphError::NotGraphLike { mechanism, detectors: detectors.len() }),
             };
-            if error.probability > 0.0 {
-                let p = error.probability;
-                edges
-                    .entry(ends)
-                    .and_modify(|(sum, _)| *sum = *sum * (1.0 - p) + p * (1.0 - *sum))
-                    .or_insert((p, &part.observables));
-            }
+            let odd = |(sum, _): &mut (f64, _)| *sum = *sum * (1.0 - p) + p * (1.0 - *sum);
+            edges.entry(ends).and_modify(odd).or_insert((p, &part.observables));
         }
     }
     Ok(edges)

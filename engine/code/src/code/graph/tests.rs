@@ -66,4 +66,6 @@ fn undecomposed_parts_are_refused_with_the_option_that_decomposes() {
     let error = Graph::new(&model).unwrap_err();
     assert_eq!(error, GraphError::NotGraphLike { mechanism: 1, detectors: 3 });
     assert!(error.to_string().contains("decompose_errors=True"));
+    // One that cannot happen needs no edge.
+    assert_eq!(graph("error(0.1) D0\nerror(0) D0 D1 D2\n").edges.len(), 1);
 }
