@@ -243,11 +243,14 @@ impl AlarmTable {
         }
     }
 
-    /// The clock goes on from `now`, which is earlier than before: alarms count from then on.
-    pub fn restart(&mut self, now: Ticks) {
+    /// The clock goes on from `now`, which is earlier than `then`, its last value: alarms count from then on, and are
+    /// silenced for what is left of their time.
+    pub fn restart(&mut self, then: Ticks, now: Ticks) {
         for record in &mut self.records {
             record.last = record.last.min(now);
             record.ended = record.ended.min(now);
+            let left = record.snoozed_until.since(then);
+            record.snoozed_until = if left.0 > 0 { now.plus(left) } else { Ticks(0) };
         }
     }
 
@@ -325,6 +328,17 @@ mod tests {
         assert_eq!((again.acknowledged, again.ended), (Ticks(0), Ticks(0)));
         assert_eq!(table.answer(AlarmRequest::Snooze(0, Ticks(100)), Ticks(32), &board), 1);
         assert_eq!(board.alarms()[place].read().unwrap().snoozed_until, Ticks(132));
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_makes_no_silence_longer() {
+        let (board, mut table) = (board(), AlarmTable::default());
+        for (part, span) in [(0, 100), (1, 20)] {
+            table.raise(raised(Site::Engine(part), 1_000), Ticks(1_000), &board).unwrap();
+            table.answer(AlarmRequest::Snooze(u64::from(part) + 1, Ticks(span)), Ticks(1_000), &board);
+        }
+        table.restart(Ticks(1_040), Ticks(7));
+        assert_eq!(table.records().map(|record| record.snoozed_until).collect::<Vec<_>>(), [Ticks(67), Ticks(0)]);
     }
 
     #[test]

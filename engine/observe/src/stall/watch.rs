@@ -274,10 +274,10 @@ impl Watchdog {
     }
 
     /// The counter went back: times from before say nothing of those that follow.
-    fn restart(&mut self, now: Ticks) {
+    fn restart(&mut self, then: Ticks, now: Ticks) {
         (self.woke, self.looked, self.phase_since) = (now, now, now);
         (self.ticked, self.froze, self.round, self.account) = (None, None, None, None);
-        self.alarms.restart(now);
+        self.alarms.restart(then, now);
         let now_ns = self.at_ns(now);
         self.counter_rules.restart(now_ns);
         for (index, thread) in self.threads.iter_mut().enumerate() {
@@ -290,8 +290,8 @@ impl Watchdog {
     }
 
     fn note_own_lateness(&mut self, now: Ticks) {
-        if self.ticked.is_some_and(|then| now < then) {
-            self.restart(now);
+        if let Some(then) = self.ticked.filter(|then| now < *then) {
+            self.restart(then, now);
         }
         let since = self.ticked.replace(now);
         let late_ns = since.map_or(0, |then| self.ns(now.since(then)).saturating_sub(TICK.as_nanos() as u64));
