@@ -147,7 +147,7 @@ rules! {
     FrameGap = 2, "frame_gap", "times limits.heartbeat_ms", Note, 1.0, 0.5,
         "the thread runs again; if it repeats, read the verdict and run pinwheel check";
     /// Answers came late.
-    LateAnswers = 3, "late_answers", "% of the answers of 0.5 s", Warn, 20.0, 0.5,
+    LateAnswers = 3, "late_answers", "% of the answers of 0.5 s, from 20 answers on", Warn, 20.0, 0.5,
         "find the stage with the longest p99; lower the rate or add decoders";
     /// The backlog grows.
     Backlog = 4, "backlog", "% of the scheduled shots of 0.5 s, for 2 s", Warn, 10.0, 0.5,
@@ -164,8 +164,8 @@ rules! {
     /// A stream's detection events do not fit the model.
     InputHealth = 8, "input_health", "verdict: 1 suspect, 2 bad", Warn, 1.0, 1.0,
         "the model, its noise or the bit order is wrong: compare the detectors with the most events with the experiment";
-    /// The disk of the run's directory is nearly full, or a write to it failed.
-    Disk = 9, "disk", "MiB missing to 256 MiB free", Warn, 1.0, 1.0,
+    /// The disk of the run's directory is nearly full, or the recording could not be written to it.
+    Disk = 9, "disk", "MiB missing to 256 MiB free; 256 if the recording cannot be written", Warn, 1.0, 1.0,
         "free some space or name another directory with --logs; the run continues, but its records are incomplete";
     /// A thread has no idle frame: a role reports work in every frame.
     NeverIdle = 10, "never_idle", "s without an idle frame and without an item that moved", Warn, 0.1, 1.0,

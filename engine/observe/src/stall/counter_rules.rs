@@ -136,7 +136,7 @@ impl CounterRules {
         streams(board, &mut found);
         self.source(board, long, now, &mut found);
         self.grow(&mut found);
-        self.disk(&mut found);
+        self.disk(board, &mut found);
         self.trends.look(board, now_ns, self.disk.as_deref(), &mut found);
         found
     }
@@ -320,7 +320,13 @@ impl CounterRules {
         }
     }
 
-    fn disk(&mut self, found: &mut Vec<Condition>) {
+    /// Little free space for the run's directory, or a recording that could not be written there: a quota or a defect
+    /// refuses writes although there is room.
+    fn disk(&mut self, board: &Board, found: &mut Vec<Condition>) {
+        if let Some(trouble) = board.recorder().trouble.read_if_any() {
+            let verdict = plain(Cause::Records, trouble);
+            found.push(condition(RuleId::Disk, Site::Engine(1), FREE_MIB, None, verdict));
+        }
         if self.looked.is_multiple_of(DISK_EVERY) {
             self.free_mib = self.disk.as_deref().and_then(reading::free_mib);
         }

@@ -187,7 +187,7 @@ fn leads_to(root: &Sign, sign: &Sign) -> bool {
         RuleId::RingFull | RuleId::Backlog => has_silo && is_slow(sign),
         RuleId::LateAnswers => has_silo && matches!(sign.rule, RuleId::Errors | RuleId::RunningOut) && is_slow(sign),
         RuleId::InputHealth => sign.rule == RuleId::ModelDrift && is_thread,
-        RuleId::Disk => sign.rule == RuleId::Events,
+        RuleId::Disk => matches!(sign.rule, RuleId::Disk | RuleId::Events),
         RuleId::Errors
         | RuleId::Source
         | RuleId::Events

@@ -178,7 +178,7 @@ impl Store {
     fn stop_writing(&mut self, path: &Path, error: &io::Error) {
         (self.out, self.index) = (None, None);
         let said = format!(
-            "recorder: cannot write {} ({error}); free some space (2 MB a minute) or name another directory \
+            "recorder: cannot write {} ({error}); free some space (1 MB a minute) or name another directory \
             with --logs DIR; only the last ten minutes are kept, in memory",
             path.display()
         );

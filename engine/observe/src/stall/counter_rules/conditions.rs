@@ -656,6 +656,15 @@ fn free_space_is_looked_at_every_two_seconds_and_counts_below_its_least() {
     assert_ne!(looks(21), Some(0.5), "looked at again");
 }
 
+#[test]
+fn a_recording_that_cannot_be_written_is_an_alarm_whatever_the_free_space() {
+    let said = "recorder: cannot write r.pwt (disk quota exceeded)";
+    let refused = one(RuleId::Disk, |board| board.recorder().trouble.write(said));
+    assert_eq!((refused.site, refused.value, refused.verdict.cause), (Site::Engine(1), FREE_MIB, Cause::Records));
+    assert_eq!((refused.verdict.sentence.as_str(), refused.verdict.confidence), (said, Confidence::Certain));
+    none(RuleId::Disk, |_| {});
+}
+
 #[cfg(unix)]
 #[test]
 fn free_space_is_that_of_users_in_mebibytes() {

@@ -97,6 +97,7 @@ fn each_cause_explains_what_it_leads_to_and_nothing_else() {
         (backlog.clone(), runs_out(SILO), true),
         (device.clone(), runs_out(Site::Engine(1)), false),
         (disk.clone(), runs_out(Site::Engine(0)), false),
+        (disk.clone(), sign(RuleId::Disk, Site::Engine(1), Cause::Records, 1_100), true),
         // The same thread.
         (stall(Descheduled), gap(HOT, Descheduled), true),
         (stall(Descheduled), gap(HOT, Cause::Unexplained), true),
