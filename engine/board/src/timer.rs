@@ -298,7 +298,11 @@ impl Wheel {
 
     #[inline]
     fn position_of(&self, handle: Handle) -> Option<Position> {
+        // Of a record that was never used: another wheel's handle.
         let position = self.records.get(handle.index as usize)?.position;
+        if position == Position::NOWHERE {
+            return None;
+        }
         let timer = self.lists.at(position);
         ((timer.index, timer.generation) == (handle.index, handle.generation)).then_some(position)
     }

@@ -111,6 +111,13 @@ fn a_cancelled_timer_never_expires_and_its_handle_is_stale() {
 }
 
 #[test]
+fn a_handle_of_another_wheel_is_stale() {
+    let foreign = wheel(1).arm(Ticks(5_000), 1).unwrap();
+    let mut wheel = wheel(2);
+    assert_eq!((wheel.cancel(foreign), wheel.rearm(foreign, Ticks(9_000))), (None, Err(RearmError::Stale)));
+}
+
+#[test]
 fn a_rearmed_timer_expires_once_at_its_new_deadline() {
     let mut wheel = wheel(2);
     let handle = wheel.arm(Ticks(5_000), 1).unwrap();
