@@ -5,6 +5,7 @@
 //! the graph is cancelled.
 
 use super::config::Overflow;
+use super::predecessors::FAILURE_AGE_MAX;
 use super::shared::Failure;
 use super::submit::{DependencyMap, HELP_TASKS, Submitter, Summary};
 use super::task::{Body, Status, TaskId, status_of};
@@ -91,7 +92,7 @@ impl<B: Body> Submitter<B> {
             }
             return status_of(task.0, self.shared.fanout.outcome(slot));
         }
-        if task.0 >= self.forgotten_from {
+        if task.0 >= self.forgotten_from || self.next - task.0 > FAILURE_AGE_MAX.into() {
             return Status::Forgotten;
         }
         status_of(task.0, self.window_state.outcome(task.0 as u32))

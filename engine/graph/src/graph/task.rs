@@ -144,7 +144,8 @@ pub enum Status {
     Poisoned(TaskId),
     /// It was skipped because the graph was cancelled.
     Cancelled,
-    /// It retired after more tasks had failed than are remembered, so its result is not known.
+    /// Its result is not known any more: it retired after more tasks had failed than are remembered, or
+    /// 2²⁹ tasks ago.
     Forgotten,
 }
 

@@ -1,5 +1,6 @@
 //! Failure, panic and cancellation at every point of a small graph, and what they do to the rest.
 
+use super::super::predecessors::FAILURE_AGE_MAX;
 use super::super::task::outcome_of;
 use super::super::{
     Config, Deps, Ended, Pool, Ready, Reason, Shape, Status, SubmitError, Task, TaskId, Work, Workload,
@@ -196,6 +197,20 @@ fn an_unknown_dependency_and_a_pool_without_a_worker_are_refused() {
     let nobodys = graph.submit(&Task { pool: Pool::Device, ..task(0) }, &[], &[]);
     assert_eq!(nobodys, Err(SubmitError::NoWorker { pool: Pool::Device }));
     assert_eq!(graph.finish().retired, 0);
+}
+
+#[test]
+fn a_task_that_retired_long_ago_has_no_status_whose_failure_would_be_forgotten() {
+    let (mut graph, _, _) = compile(small(1, Ready::Fifo), |_: &Work| Ended::Failed(7));
+    let old = graph.submit(&task(0), &[], &[]).unwrap();
+    graph.wait();
+    assert_eq!(graph.status(old), Status::Failed);
+    // As after so many tasks more.
+    for (more, expected) in [(FAILURE_AGE_MAX - 1, Status::Failed), (1, Status::Forgotten)] {
+        (graph.next, graph.retired) = (graph.next + u64::from(more), graph.retired + u64::from(more));
+        graph.retire_entries();
+        assert_eq!(graph.status(old), expected);
+    }
 }
 
 #[test]
