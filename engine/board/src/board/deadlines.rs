@@ -24,20 +24,20 @@ pub fn wrong_or_late<'a>(
     streams: impl IntoIterator<Item = &'a StreamView>,
 ) -> Option<[WrongOrLate; DEADLINES_NS.len()]> {
     let mut found = DEADLINES_NS.map(|deadline_ns| WrongOrLate { deadline_ns, shots: 0, of: 0 });
-    let mut judged = 0;
+    let mut is_judged = false;
     for stream in streams {
-        if stream.answered > stream.shots_with_observables + stream.errors {
+        if stream.answered > sum([stream.shots_with_observables, stream.errors]) {
             return None;
         }
-        judged += stream.shots_with_observables;
+        is_judged |= stream.shots_with_observables > 0;
         let mut wrong = 0;
         for (at, wrong_in) in found.iter_mut().zip(stream.wrong_in) {
-            wrong += wrong_in;
-            at.shots += late(&stream.latency, at.deadline_ns) + wrong;
-            at.of += stream.answered;
+            wrong = sum([wrong, wrong_in]);
+            at.shots = sum([at.shots, late(&stream.latency, at.deadline_ns), wrong]);
+            at.of = sum([at.of, stream.answered]);
         }
     }
-    (judged > 0).then_some(found)
+    is_judged.then_some(found)
 }
 
 /// Answers that are not there by `deadline_ns`.

@@ -256,6 +256,8 @@ mod tests {
         set(&board.header().nanos_per_tick_q32, 1 << 32);
         let snapshot = board.snapshot(&Image::of(&board).clock(Ticks(100)).unwrap());
         assert_eq!(snapshot.totals().submitted, u64::MAX);
+        let rates = crate::board::deadlines::wrong_or_late(&snapshot.streams).unwrap();
+        assert!(rates.iter().all(|at| (at.shots, at.of) == (u64::MAX, u64::MAX)), "{rates:?}");
         let graph = &snapshot.silos[1].graph;
         assert_eq!(graph.workers[0].steals_failed, u64::MAX);
     }
