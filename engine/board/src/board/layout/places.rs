@@ -45,7 +45,8 @@ impl Shape {
             *size = u32::try_from(word).ok().filter(|_| word <= most)?;
         }
         let [threads, silos, slots, workers, decoders, streams] = sizes;
-        Some(Shape { threads, silos, slots, workers, decoders, streams })
+        // The blocks of silo 0 are there on every board.
+        (silos > 0).then_some(Shape { threads, silos, slots, workers, decoders, streams })
     }
 }
 

@@ -43,7 +43,8 @@ pub(in crate::record) struct Head {
 pub(in crate::record) struct Framed {
     pub(in crate::record) head: Head,
     packing: Packing,
-    raw_bytes: usize,
+    /// Bytes that its payload is unpacked to.
+    pub(in crate::record) raw_bytes: usize,
     /// Bytes of head and payload.
     pub(in crate::record) bytes: usize,
 }

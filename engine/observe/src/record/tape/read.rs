@@ -2,7 +2,7 @@
 //!
 //! Owns an open file or bytes, the positions of the key snapshots, and the last segment read. On
 //! any cold thread. Keeps at most one segment (from one key snapshot to the next) and its successor
-//! in memory. Damage is not an error: complete frames are read.
+//! in memory, each up to [`SEGMENT_BYTES_MAX`]. Damage is not an error: complete frames are read.
 //!
 //! # Why time is not the counter
 //! After a suspend, or on another host, the counter may be less than before: its ticks are not in
@@ -11,7 +11,7 @@
 //! within a snapshot, and those of fast samples, are the counter's.
 
 use super::burst::{FastSet, Next, samples};
-use super::frame::{self, FILE_HEAD_BYTES, FileHead, Head, Kind, NoFrame};
+use super::frame::{self, FILE_HEAD_BYTES, FRAME_BYTES_MAX, FileHead, Head, Kind, NoFrame};
 use super::source::Source;
 use super::{FILE, delta, slots};
 use crate::board::image::Image;
@@ -23,6 +23,9 @@ use std::path::{Path, PathBuf};
 
 /// Bytes read in one step of a search.
 const WINDOW: usize = 1 << 20;
+/// Most bytes of a segment that are read, and most that its frames are unpacked to: ten seconds of the largest board
+/// take less. Another program may write a file of a few megabytes whose frames unpack to any number of them.
+const SEGMENT_BYTES_MAX: usize = FRAME_BYTES_MAX;
 /// Bytes of an index entry: tick, offset, checksum.
 pub(in crate::record) const ENTRY_BYTES: usize = 20;
 
@@ -412,8 +415,7 @@ impl Tape {
 
     fn segment_bytes(&mut self, number: usize) -> Result<Vec<u8>, TapeError> {
         let Some(key) = self.keys.get(number).copied() else { return Ok(Vec::new()) };
-        let length = usize::try_from(self.segment_end(number) - key.offset).unwrap_or(usize::MAX);
-        self.read(key.offset, length)
+        self.read(key.offset, segment_length(key.offset, self.segment_end(number)))
     }
 
     /// Calls `visit` with every snapshot from `from` to `to`, in order.
@@ -500,16 +502,28 @@ impl Tape {
     }
 }
 
-/// The complete frames in `bytes` whose kind is `wanted`.
-fn parts_of(bytes: &[u8], wanted: impl Fn(Kind) -> bool) -> Vec<StoredFrame> {
-    let (mut at, mut parts) = (0, Vec::new());
+/// Bytes that are read of a segment between these offsets.
+fn segment_length(from: u64, to: u64) -> usize {
+    usize::try_from(to - from).map_or(SEGMENT_BYTES_MAX, |length| length.min(SEGMENT_BYTES_MAX))
+}
+
+/// The complete frames of a segment whose kind is `wanted`.
+fn parts_of(segment: &[u8], wanted: impl Fn(Kind) -> bool) -> Vec<StoredFrame> {
+    parts_within(segment, SEGMENT_BYTES_MAX, wanted)
+}
+
+/// The same, up to the first that makes them more than `bytes_max` together.
+fn parts_within(bytes: &[u8], bytes_max: usize, wanted: impl Fn(Kind) -> bool) -> Vec<StoredFrame> {
+    let (mut at, mut left, mut parts) = (0, bytes_max, Vec::new());
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
         match frame::find(rest) {
             Ok(found) => {
-                if wanted(found.head.kind)
-                    && let Some(payload) = found.unpack(rest)
-                {
-                    parts.push(StoredFrame { head: found.head, payload });
+                if wanted(found.head.kind) {
+                    let Some(more) = left.checked_sub(found.raw_bytes) else { break };
+                    if let Some(payload) = found.unpack(rest) {
+                        parts.push(StoredFrame { head: found.head, payload });
+                        left = more;
+                    }
                 }
                 at += found.bytes;
             }
@@ -536,4 +550,26 @@ fn read_entry(entry: &[u8]) -> Option<Key> {
     let word = |at: usize| Some(u64::from_le_bytes(entry.get(at..at + 8)?.try_into().ok()?));
     let checksum = u32::from_le_bytes(entry.get(16..20)?.try_into().ok()?);
     (crc32fast::hash(&entry[..16]) == checksum).then_some(Key { at: Ticks(word(0)?), offset: word(8)?, back: Ticks(0) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Head, Kind, SEGMENT_BYTES_MAX, Ticks, frame, parts_within, segment_length};
+
+    /// As another program makes them: a few hundred bytes in the file.
+    #[test]
+    fn frames_that_unpack_to_more_than_a_segment_are_left_out() {
+        let frame = frame::pack(Head { number: 0, kind: Kind::Delta, at: Ticks(0) }, &[0; 10_000]);
+        let bytes = frame.repeat(8);
+        assert!(bytes.len() < 2_000);
+        let unpacked = |most| parts_within(&bytes, most, |_| true).iter().map(|part| part.payload.len()).sum::<usize>();
+        assert_eq!([9_999, 10_000, 35_000, 80_000].map(unpacked), [0, 10_000, 30_000, 80_000]);
+    }
+
+    /// Two key snapshots and a hole between them, which takes no room on the disk.
+    #[test]
+    fn a_part_is_read_of_a_segment_that_is_larger_than_any() {
+        assert_eq!([segment_length(72, 1 << 40), segment_length(72, u64::MAX)], [SEGMENT_BYTES_MAX; 2]);
+        assert_eq!(segment_length(72, 1_072), 1_000);
+    }
 }

@@ -282,6 +282,12 @@ fn a_recording_of_another_layout_is_refused_in_a_sentence_that_names_both_versio
     }
 }
 
+#[test]
+fn a_recording_of_no_silo_is_refused() {
+    let none = FileHead::new(Shape { silos: 0, ..SHAPE }, TickRate::NANOS, Ticks(0));
+    assert!(Tape::from_bytes(none.bytes()).unwrap_err().to_string().contains("not the head of a recording"));
+}
+
 /// A recording that another program wrote names the same slot a million times.
 #[test]
 fn a_snapshot_with_more_slots_than_the_board_is_refused_before_their_rows_are_made() {
