@@ -3,7 +3,8 @@
 //! Declares every name and offset once. All blocks are `repr(C)`, 128-byte aligned, made of 64-bit
 //! atomics and valid for any bytes. The region is a header followed by one array per kind of block,
 //! in the order of [`Layout`]'s fields, each starting on a 128-byte boundary. [`hash`] covers every
-//! field's name and offset: two builds with different layouts refuse each other.
+//! field's name and offset, and where each array begins: two builds with different layouts refuse
+//! each other.
 //!
 //! A block, the view that shows it and the reader of that view are one declaration; `declare.rs`
 //! explains it.
@@ -16,7 +17,7 @@ pub(super) use places::Layout;
 pub use places::Shape;
 
 use super::get;
-use super::histogram::{BUCKETS, DEADLINES_NS, HistogramBlock};
+use super::histogram::{DEADLINES_NS, HistogramBlock};
 use super::reading::{Now, fraction, number};
 use super::snapshot::clock::{PairView, StepView};
 use super::snapshot::placement::OutcomeCount;
@@ -308,8 +309,13 @@ pinwheel_edge::names! { Stage:
     Feed "feed", Dispatch "dispatch", Device "device", Queue "queue", Decode "decode", Harvest "harvest",
 }
 
-/// FNV-1a over every field's name and offset, every block's size, and the histogram's buckets.
+/// FNV-1a over every field's name and offset, and over the place of each array on a board with one of
+/// everything: so it also covers the sizes of blocks, and how many a board has of what no [`Shape`] says.
 pub fn hash() -> u64 {
+    hash_with(&Layout::of(Shape { threads: 1, silos: 1, slots: 1, workers: 1, decoders: 1, streams: 1 }))
+}
+
+fn hash_with(layout: &Layout) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut eat = |bytes: &[u8]| {
         for byte in bytes {
@@ -323,12 +329,23 @@ pub fn hash() -> u64 {
         eat(field.as_bytes());
         eat(&offset.to_le_bytes());
     }
-    for size in threads::SIZES.iter().chain(path::SIZES).chain(SIZES).chain(off_path::SIZES).chain(placement::SIZES) {
-        eat(&size.to_le_bytes());
-    }
-    eat(&BUCKETS.to_le_bytes());
+    eat(format!("{layout:?}").as_bytes());
     hash
 }
 
 const _: () = assert!(size_of::<SlotStamps>() == 128 && size_of::<FaultRow>() == 128);
 const _: () = assert!(size_of::<HistogramBlock>().is_multiple_of(128) && offset_of!(HistogramBlock, buckets) == 128);
+
+#[cfg(test)]
+mod tests {
+    use super::{FaultRow, Layout, Shape, hash, hash_with};
+
+    /// As with one error code more: every array behind the fault rows begins a row later, on as many pages.
+    #[test]
+    fn a_board_with_another_number_of_fault_rows_has_another_hash() {
+        let layout = Layout::of(Shape { threads: 1, silos: 1, slots: 1, workers: 1, decoders: 1, streams: 1 });
+        let later = Layout { clock: layout.clock + size_of::<FaultRow>(), ..layout };
+        assert_eq!(hash_with(&layout), hash());
+        assert_ne!(hash_with(&later), hash());
+    }
+}

@@ -109,7 +109,6 @@ macro_rules! declare {
         pub(super) const FIELDS: &[(&str, &str, usize)] = &[
             $( $( (stringify!($name), stringify!($field), offset_of!($name, $field)), )* )*
         ];
-        pub(super) const SIZES: &[usize] = &[ $( size_of::<$name>(), )* ];
     };
 }
 
