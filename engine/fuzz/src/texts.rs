@@ -160,10 +160,10 @@ pub fn any_datagrams(mut bytes: &[u8]) {
         now += 1;
         let _ = packet::reply(datagram);
         match packet::request(datagram) {
-            Ok(Request::Shot(part)) => {
+            Some(Request::Shot(part)) => {
                 let mut written = Vec::new();
                 part.encode(&mut written);
-                assert_eq!(packet::request(&written), Ok(Request::Shot(part)));
+                assert_eq!(packet::request(&written), Some(Request::Shot(part)));
                 // Intake refuses streams that there are not.
                 if part.stream < 2 {
                     let _ = assembly.accept(&part, Ticks(now));
@@ -173,8 +173,7 @@ pub fn any_datagrams(mut bytes: &[u8]) {
                     assert!(assembly.bits(stream)[1] >> 36 == 0, "bits beyond the shot");
                 }
             }
-            Ok(Request::Hello { .. }) => {}
-            Err(said) => is_said(&said.to_string()),
+            Some(Request::Hello { .. }) | None => {}
         }
     }
 }

@@ -275,7 +275,8 @@ impl Assembly {
 
     fn fits(&self, part: &Part<'_>) -> bool {
         let end = u64::from(part.first_bit) + u64::from(part.bits);
-        part.encoding == self.width.encoding && end <= u64::from(self.width.bits) && part.round < ROUNDS_MAX
+        let is_within = end <= u64::from(self.width.bits) && part.round < ROUNDS_MAX;
+        part.encoding == self.width.encoding && part.bits > 0 && is_within
     }
 
     fn begin(&mut self, part: &Part<'_>) {

@@ -3,7 +3,7 @@
 //! Encodes and decodes datagrams; pure, and allocates only in the sender's own [`Part::encode`].
 //! Called by the feed's thread for every datagram, and by `pinwheel send`. All numbers are
 //! little-endian. Bounds: [`DATAGRAM_BYTES_MAX`]. A datagram that deviates from this page is
-//! rejected as a whole.
+//! refused as a whole: a shot with an answer, any other without.
 //!
 //! | byte | shot (1), hello (2) | answer (3), welcome (4) |
 //! |---|---|---|
@@ -78,7 +78,7 @@ pub struct Part<'a> {
     pub position: Position,
     /// Index of its first bit in the shot.
     pub first_bit: u32,
-    /// Number of bits.
+    /// Number of bits; 0: it is to be refused.
     pub bits: u32,
     /// Encoding of the bits.
     pub encoding: Encoding,
@@ -98,20 +98,6 @@ pub enum Request<'a> {
         /// The sender's session.
         session: u64,
     },
-}
-
-/// Why a datagram is rejected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum Malformed {
-    #[error("the datagram has no PWL1 header of version 1; check what else sends to this address")]
-    Header,
-    #[error("the datagram has an unknown kind or flag, and is no shot or hello; compare the sender's version")]
-    Kind,
-    #[error("the datagram's length does not match its bits; send 48 bytes and the bits, as in the datagram's table")]
-    Length,
-    #[error("the datagram has a value other than 0 or 1, or a set padding bit; send bits padded with zeros")]
-    Value,
 }
 
 impl Status {
@@ -158,33 +144,27 @@ fn is_ours(datagram: &[u8]) -> bool {
     datagram.len() >= HEADER_BYTES && datagram[..4] == MAGIC && datagram[4] == VERSION
 }
 
-/// Decodes a sender's datagram.
-///
-/// # Errors
-/// [`Malformed`] for any deviation from this page.
-pub fn request(datagram: &[u8]) -> Result<Request<'_>, Malformed> {
+/// Decodes a sender's datagram; `None` if it is no shot or hello. A part whose length, flags or values
+/// deviate from this page has no bits: it is refused by its number.
+pub fn request(datagram: &[u8]) -> Option<Request<'_>> {
     if !is_ours(datagram) {
-        return Err(Malformed::Header);
+        return None;
     }
-    let session = u64_at(datagram, 16);
-    match (datagram[5], datagram[6], datagram[7]) {
-        (HELLO, 0, 0) if datagram.len() == HEADER_BYTES => Ok(Request::Hello { session }),
-        (HELLO, 0, 0) => Err(Malformed::Length),
-        (SHOT, flags, 0) if flags & !(LAST | INT32) == 0 || flags & !INT32 == LAST | SOFT => part(datagram, flags),
-        _ => Err(Malformed::Kind),
+    match (datagram[5], &datagram[6..8]) {
+        (HELLO, [0, 0]) if datagram.len() == HEADER_BYTES => Some(Request::Hello { session: u64_at(datagram, 16) }),
+        (SHOT, _) => Some(Request::Shot(part(datagram))),
+        _ => None,
     }
 }
 
-fn part(datagram: &[u8], flags: u8) -> Result<Request<'_>, Malformed> {
+fn part(datagram: &[u8]) -> Part<'_> {
+    let (flags, is_known) = (datagram[6], datagram[7] == 0 && datagram[6] & !(LAST | INT32 | SOFT) == 0);
     let encoding = if flags & INT32 == 0 { Encoding::Bits } else { Encoding::Int32 };
     let (bits, rest) = (u32_at(datagram, 44), &datagram[HEADER_BYTES..]);
     let bytes = usize::try_from(payload_bytes(bits, encoding)).unwrap_or(usize::MAX);
-    let Some((payload, soft)) = rest.split_at_checked(bytes).filter(|_| bits > 0) else {
-        return Err(Malformed::Length);
-    };
-    if soft.is_empty() != (flags & SOFT == 0) {
-        return Err(Malformed::Length);
-    }
+    let (payload, soft) = rest.split_at_checked(bytes).unwrap_or_default();
+    // Soft bytes come with the last part only.
+    let is_soft_as_said = soft.is_empty() == (flags & SOFT == 0) && (soft.is_empty() || flags & LAST != 0);
     let part = Part {
         epoch: u64_at(datagram, 8),
         session: u64_at(datagram, 16),
@@ -198,7 +178,8 @@ fn part(datagram: &[u8], flags: u8) -> Result<Request<'_>, Malformed> {
         payload,
         soft,
     };
-    if part.is_binary() { Ok(Request::Shot(part)) } else { Err(Malformed::Value) }
+    let is_sound = is_known && is_soft_as_said && payload.len() == bytes && part.is_binary();
+    if is_sound { part } else { Part { bits: 0, payload: &[], soft: &[], ..part } }
 }
 
 impl Part<'_> {

@@ -108,7 +108,7 @@ impl SocketWire {
             board::add(&block.foreign, 1);
             return;
         }
-        let Ok(request) = packet::request(datagram) else {
+        let Some(request) = packet::request(datagram) else {
             board::add(&block.malformed, 1);
             return;
         };

@@ -477,6 +477,9 @@ fn an_invalid_shot_is_reported_to_its_sender_and_counted() {
         (Part { epoch: epoch ^ 1, ..shot }, 259),
         (Part { stream: 4, ..shot }, 4),
         (Part { bits: 16, payload: &[0, 0], ..shot }, 256),
+        // More bytes than bits, and a word of 32 bits that is none.
+        (Part { payload: &[0; 4], ..shot }, 256),
+        (Part { bits: 1, encoding: Encoding::Int32, payload: &[2, 0, 0, 0], ..shot }, 256),
         (Part { sequence: 5, ..shot }, 0),
     ];
     let mut bytes = Vec::new();
@@ -488,7 +491,7 @@ fn an_invalid_shot_is_reported_to_its_sender_and_counted() {
         assert_eq!(told, Some(status), "{part:?}");
     }
     let (_, source) = drained(engine);
-    assert_eq!((source.other_epoch, source.unknown_streams, source.malformed, source.accepted), (1, 1, 1, 1));
+    assert_eq!((source.other_epoch, source.unknown_streams, source.malformed, source.accepted), (1, 1, 3, 1));
     assert_eq!((source.peers.len(), source.peers[0].shots, source.peers[0].answers), (1, 1, 1));
     assert!(source.peers[0].address.starts_with("127.0.0.1:"), "{source:?}");
 }

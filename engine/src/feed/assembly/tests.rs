@@ -183,6 +183,7 @@ fn a_part_that_does_not_fit_is_malformed_and_affects_no_other() {
         Part { first_bit: 1, ..whole(1, 0) },
         Part { first_bit: u32::MAX, ..whole(1, 0) },
         Part { bits: 8, payload: &[1], ..whole(1, 0) },
+        Part { bits: 0, payload: &[], ..third(0, 0) },
         Part { encoding: Encoding::Int32, ..whole(1, 0) },
         Part { round: 1024, ..whole(1, 0) },
         whole(0, 0),

@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "harness")]
 
 use super::{
-    Answered, Encoding, Malformed, Part, Position, Reply, Request, Status, Welcome, encode_hello, reply, request,
-    write_answer, write_welcome,
+    Answered, Encoding, Part, Position, Reply, Request, Status, Welcome, encode_hello, reply, request, write_answer,
+    write_welcome,
 };
 use proptest::prelude::{any, proptest};
 
@@ -33,41 +33,46 @@ fn encoded(part: &Part<'_>) -> Vec<u8> {
 fn a_part_decodes_as_it_was_encoded() {
     let words = [1, 0, 0, 0, 0, 0, 0, 0];
     for part in [a_part(&[0xff, 0x01], 9, Encoding::Bits), a_part(&words, 2, Encoding::Int32)] {
-        assert_eq!(request(&encoded(&part)), Ok(Request::Shot(part)));
+        assert_eq!(request(&encoded(&part)), Some(Request::Shot(part)));
     }
     let soft = Part { soft: &[0, 255, 7], ..a_part(&[0xff, 0x01], 9, Encoding::Bits) };
-    assert_eq!(request(&encoded(&soft)), Ok(Request::Shot(soft)));
+    assert_eq!(request(&encoded(&soft)), Some(Request::Shot(soft)));
     let mut hello = Vec::new();
     encode_hello(5, &mut hello);
-    assert_eq!(request(&hello), Ok(Request::Hello { session: 5 }));
+    assert_eq!(request(&hello), Some(Request::Hello { session: 5 }));
+}
+
+/// A part that is refused by its number.
+fn refused(part: Part<'_>) -> Option<Request<'_>> {
+    Some(Request::Shot(Part { bits: 0, payload: &[], soft: &[], ..part }))
 }
 
 #[test]
-fn every_invalid_byte_is_refused_with_its_reason() {
-    let good = encoded(&a_part(&[0xff, 0x01], 9, Encoding::Bits));
+fn a_shot_with_an_invalid_byte_is_refused_by_its_number_and_what_is_no_shot_is_none() {
+    let part = a_part(&[0xff, 0x01], 9, Encoding::Bits);
+    let good = encoded(&part);
     let with = |at: usize, value: u8| {
         let mut bytes = good.clone();
         bytes[at] = value;
-        request(&bytes).unwrap_err()
+        bytes
     };
-    assert_eq!(with(0, b'Q'), Malformed::Header);
-    assert_eq!(with(4, 2), Malformed::Header);
-    assert_eq!(with(5, 3), Malformed::Kind, "answers are the engine's");
-    assert_eq!(with(6, 4), Malformed::Kind);
-    assert_eq!(with(7, 1), Malformed::Kind);
-    assert_eq!(with(44, 0), Malformed::Length);
-    assert_eq!(with(44, 17), Malformed::Length);
-    assert_eq!(with(47, 255), Malformed::Length, "2^32 bits do not overflow");
-    assert_eq!(with(49, 3), Malformed::Value, "a bit behind the last");
-    for cut in 0..good.len() {
-        assert!(request(&good[..cut]).is_err(), "{cut} bytes");
+    // Magic, version, kind: answers are the engine's.
+    for none in [with(0, b'Q'), with(4, 2), with(5, 3)] {
+        assert_eq!(request(&none), None);
     }
-    let soft = encoded(&Part { soft: &[1], ..a_part(&[0xff, 0x01], 9, Encoding::Bits) });
-    assert_eq!(request(&soft[..soft.len() - 1]), Err(Malformed::Length), "the flag and no soft byte");
+    // Flags, the number of bits (2^32 do not overflow), and a bit behind the last.
+    for (at, value) in [(6, 5), (6, 9), (7, 1), (44, 0), (44, 17), (47, 255), (49, 3)] {
+        assert_eq!(request(&with(at, value)), refused(part), "{value} at {at}");
+    }
+    for cut in 0..good.len() {
+        assert_eq!(request(&good[..cut]), if cut < 48 { None } else { refused(part) }, "{cut} bytes");
+    }
+    let soft = encoded(&Part { soft: &[1], ..part });
+    assert_eq!(request(&soft[..soft.len() - 1]), refused(part), "the flag and no soft byte");
     let inner = [&soft[..6], &[4], &soft[7..]].concat();
-    assert_eq!(request(&inner), Err(Malformed::Kind), "soft bytes in a part that is not the last");
-    let int32 = encoded(&a_part(&[2, 0, 0, 0], 1, Encoding::Int32));
-    assert_eq!(request(&int32), Err(Malformed::Value));
+    assert_eq!(request(&inner), refused(Part { position: Position::Inner, ..part }), "in a part that is not the last");
+    let int32 = a_part(&[2, 0, 0, 0], 1, Encoding::Int32);
+    assert_eq!(request(&encoded(&int32)), refused(int32));
 }
 
 #[test]
@@ -75,16 +80,18 @@ fn a_hello_has_no_bits_and_no_flags() {
     let mut hello = Vec::new();
     encode_hello(5, &mut hello);
     hello.push(0);
-    assert_eq!(request(&hello), Err(Malformed::Length));
+    assert_eq!(request(&hello), None);
     hello.truncate(48);
     hello[6] = 1;
-    assert_eq!(request(&hello), Err(Malformed::Kind));
+    assert_eq!(request(&hello), None);
 }
 
 #[test]
 fn values_are_zero_or_one_in_bits_and_in_words() {
-    let taken =
-        |payload: &[u8], bits: u32, encoding: Encoding| request(&encoded(&a_part(payload, bits, encoding))).is_ok();
+    let taken = |payload: &[u8], bits: u32, encoding: Encoding| {
+        let part = a_part(payload, bits, encoding);
+        request(&encoded(&part)) == Some(Request::Shot(part))
+    };
     assert!(taken(&[0xff], 8, Encoding::Bits), "no padding");
     assert!(taken(&[0xff, 0x01], 9, Encoding::Bits) && !taken(&[0xff, 0x02], 9, Encoding::Bits));
     assert!(taken(&[1, 0, 0, 0], 1, Encoding::Int32));
@@ -128,7 +135,7 @@ fn a_datagram_has_its_fields_where_its_table_says() {
     assert_eq!(bytes[45..], [0, 0, 0, 0xff, 0x01]);
     assert_eq!(encoded(&a_part(&[1, 0, 0, 0], 1, Encoding::Int32))[6], 3);
     assert_eq!(encoded(&Part { position: Position::Inner, ..part })[6], 0);
-    assert_eq!(request(&bytes), Ok(Request::Shot(part)));
+    assert_eq!(request(&bytes), Some(Request::Shot(part)));
 }
 
 #[test]
@@ -197,7 +204,7 @@ proptest! {
         if ours && bytes.len() >= 8 {
             bytes[..5].copy_from_slice(b"PWL1\x01");
         }
-        if let Ok(Request::Shot(part)) = request(&bytes) {
+        if let Some(Request::Shot(part)) = request(&bytes) {
             part.each_word(|_, _, _| ());
         }
         let _ = reply(&bytes);
