@@ -87,7 +87,10 @@ int main(int count, char **words) {
     from = seconds();
     while (heard < total) {
         atomic_fetch_add_explicit(&region->client_heartbeat, 1, memory_order_relaxed);
-        if (sent < total && !waiting[sent % slots]) {
+        int is_live = region->state == PW_STATE_LIVE;
+        /* An engine that drains answers the shots that it has taken, and no others; then it removes the file. */
+        int has_ended = !is_live && fstat(file, &stat) == 0 && stat.st_nlink == 0;
+        if (is_live && sent < total && !waiting[sent % slots]) {
             pw_shot *shot = pw_shot_of(region, sent);
             shot->sequence = sent / streams;
             char *record = (char *)(shot + 1);
@@ -117,6 +120,8 @@ int main(int count, char **words) {
             from = seconds();
         }
         while (oldest < sent && !waiting[oldest % slots]) oldest++;
+        if (has_ended && heard < total)
+            return fail("found the engine's end, expected an answer to each shot; send them to another one");
         if (seconds() - from > 60)
             return fail("found no answer for 60 s, expected one for each shot; see the engine's console");
     }

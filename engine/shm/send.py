@@ -87,9 +87,12 @@ def main(path, shots_path, soft_path=None):
     while len(answers) < len(records):
         beat += 1
         put(HEARTBEAT, beat)
+        is_live = get(STATE) == 1
+        # An engine that drains answers the shots that it has taken, and no others; then it removes the file.
+        has_ended = not is_live and os.fstat(file).st_nlink == 0
         # A slot is free once the answer of its last shot was read; the oldest that waits comes first.
         is_vacant = not waiting or sent - waiting[0] < slots
-        if sent < len(records) and len(waiting) < WINDOW and is_vacant:
+        if is_live and sent < len(records) and len(waiting) < WINDOW and is_vacant:
             at = shots_at + sent % slots * shot_stride
             record = struct.pack("<Q", sent // streams) + records[sent]
             if soft is not None:
@@ -110,6 +113,8 @@ def main(path, shots_path, soft_path=None):
             waiting.remove(position)
             answers[sequence * streams + stream] = (head >> 32, flips)
             deadline = time.monotonic() + 120
+        if has_ended and len(answers) < len(records):
+            sys.exit("send.py: found the engine's end, expected an answer to each shot; send them to another one")
         if time.monotonic() > deadline:
             sys.exit("send.py: found no answer for 120 s, expected one for each shot; see the engine's console")
     for index in range(len(records)):

@@ -209,6 +209,43 @@ fn shots_of_c_clients_that_are_killed_by_signal_9_are_answered_once_each() {
     assert!(source.streams.iter().all(|stream| stream.duplicates == 0 && stream.gaps == 0), "{source:?}");
 }
 
+/// An example client ends in a sentence with the engine that drains while it has shots left.
+fn ended(mut command: Command) {
+    let home = beside_another();
+    let file = home.file("long.b8");
+    std::fs::write(&file, data(&format!("{GOLDEN}.dets.b8")).repeat(1_000)).unwrap();
+    let (engine, _) = start(&profile(), &model(GOLDEN), LivePlace::parse("shm:example").unwrap(), None);
+    command.arg(home.boards().join("input-example")).arg(&file);
+    let client = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    wait("shots", || engine.snapshot().sources[0].accepted > 100);
+    let (_, source) = drained(engine);
+    assert_eq!(source.answers_dropped, 0);
+    let output = client.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.contains("found the engine's end"), "{said}");
+}
+
+#[test]
+fn the_example_in_c_ends_with_its_engine() {
+    if !has("cc") {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("send");
+    compile(&folder().join("send.c"), &program);
+    ended(Command::new(program));
+}
+
+#[test]
+fn the_example_in_python_ends_with_its_engine() {
+    if !has("python3") {
+        return;
+    }
+    let mut command = Command::new("python3");
+    command.arg(folder().join("send.py"));
+    ended(command);
+}
+
 /// The text of an example client's file, as the client of another layout would have it.
 fn of_layout(file: &str, from: &str, to: &str) -> String {
     let text = std::fs::read_to_string(folder().join(file)).unwrap();
