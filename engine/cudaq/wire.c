@@ -77,12 +77,13 @@ static int32_t exchange(struct frame *frame, uint64_t *received) {
     /* Without gaps: a server takes one for a lost request. */
     frame->request.header.id = ++last_id;
     if (send(channel, frame->request.slot, SLOT, 0) != SLOT) return NO_CHANNEL;
-    ssize_t came;
-    do came = recv(channel, frame->reply.slot, SLOT, 0);
-    while (came < 0 && errno == EINTR);
-    if (came < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? TIMED_OUT : NO_REPLY_TO_THIS;
     struct header *reply = &frame->reply.header;
-    if (came < HEADER || reply->magic != REPLY || reply->id != frame->request.header.id) return NO_REPLY_TO_THIS;
+    ssize_t came;
+    /* A reply to an earlier call, which had ended without one, is passed over. */
+    do came = recv(channel, frame->reply.slot, SLOT, 0);
+    while (came < 0 ? errno == EINTR : came >= HEADER && reply->magic == REPLY && (int32_t)(reply->id - last_id) < 0);
+    if (came < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? TIMED_OUT : NO_REPLY_TO_THIS;
+    if (came < HEADER || reply->magic != REPLY || reply->id != last_id) return NO_REPLY_TO_THIS;
     if (reply->bytes > frame->capacity || reply->bytes > came - HEADER) return REPLY_TOO_LARGE;
     *received = reply->bytes;
     return 0;

@@ -4,6 +4,7 @@
 use crate::live::{data, model};
 use crate::rig::{assert_nothing_lost, beside_another, config, end, profile, shots, until};
 use crate::rounds::windows_of;
+use crate::shm_clients::{compile, has};
 use pinwheel_engine::board::snapshot::{Snapshot, SourceState};
 use pinwheel_engine::code::{Measurements, Model, Sampler, bundled_named};
 use pinwheel_engine::decode::MatcherModel;
@@ -16,6 +17,8 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::VecDeque;
 use std::net::UdpSocket;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -684,4 +687,44 @@ fn replies_are_as_long_as_their_requests_and_hold_the_result() {
     let get = HEADER_BYTES + 17;
     assert_eq!(lengths, [(enqueue, enqueue), (100, 100), (256, 256), (get, get), (100, 100), (256, 256)]);
     drained(engine);
+}
+
+/// They would spoil every later call.
+#[test]
+fn the_wire_in_c_passes_over_replies_to_calls_that_have_ended_without_one() {
+    if !has("cc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("calls.c"), folder.path().join("calls"));
+    let calls = r#"
+#include <stdio.h>
+int main(void) {
+    for (int call = 0; call < 2; call++) {
+        void *frame = NULL, *request, *result;
+        uint64_t bytes;
+        int32_t error = __cudaq_device_call_acquire_realtime_frame(0, 1, 8, 0, &frame, &request, &result);
+        if (error == 0) error = __cudaq_device_call_dispatch_realtime_frame(frame, &bytes);
+        printf("%d\n", error);
+        __cudaq_device_call_safely_release_realtime_frame(frame);
+    }
+    return 0;
+}
+"#;
+    let wire = Path::new(env!("CARGO_MANIFEST_DIR")).join("cudaq/wire.c");
+    std::fs::write(&source, format!("#include \"{}\"{calls}", wire.display())).unwrap();
+    compile(&source, &program);
+    let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+    server.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let port = server.local_addr().unwrap().port().to_string();
+    let caller = Command::new(program).env("PINWHEEL_CUDAQ_PORT", port).stdout(Stdio::piped()).spawn().unwrap();
+    let mut bytes = [0; SLOT_BYTES as usize];
+    for call in 1..=2 {
+        let (_, from) = server.recv_from(&mut bytes).unwrap();
+        for id in [call - 1, call] {
+            let length = frame::write_reply(&mut bytes, (id, 0, frame::Status::Ok), &[], 0, 0);
+            server.send_to(&bytes[..length], from).unwrap();
+        }
+    }
+    assert_eq!(caller.wait_with_output().unwrap().stdout, b"0\n0\n");
 }
