@@ -76,13 +76,18 @@ fn counted(
         return None;
     }
     let (most, mut plot) = (round_up(most), empty(title, incidents, to_ns));
-    plot.level(LEVEL_MAX, &number(most));
+    plot.level(LEVEL_MAX, &level_text(most));
     if most > 1.0 {
-        plot.level(LEVEL_MAX / 2.0, &number(most / 2.0));
+        plot.level(LEVEL_MAX / 2.0, &level_text(most / 2.0));
     }
     let points = history.iter().map(|interval| (place(interval, to_ns), Some(value(interval) / most * LEVEL_MAX)));
     plot.curve(&points.collect::<Vec<_>>(), "one");
     Some((title, plot.into_markup()))
+}
+
+/// A level: 1, 2 or 5 times a power of ten, or half of that.
+fn level_text(value: f64) -> String {
+    if value < 10.0 && value.fract() > 0.0 { value.to_string() } else { number(value) }
 }
 
 /// Height of the highest level: its name stands above it.
@@ -106,8 +111,14 @@ fn latency(history: &[Interval], incidents: &[Incident], to_ns: u64) -> Option<(
 
 #[cfg(test)]
 mod tests {
-    use super::bands;
+    use super::{bands, level_text};
     use crate::page::incidents::{Incident, Root};
+
+    #[test]
+    fn a_level_is_named_by_its_value_not_by_the_next_whole_number() {
+        let named = [0.05, 0.5, 1.0, 2.5, 25.0, 2_500.0].map(level_text);
+        assert_eq!(named, ["0.05", "0.5", "1", "2.5", "25", "2.5k"]);
+    }
 
     #[test]
     fn alarms_at_one_time_are_one_band() {
