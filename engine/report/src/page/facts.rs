@@ -51,7 +51,7 @@ pub fn what_ran(run: &Evidence, page: &mut Markup) {
 /// A command line that can be typed again.
 fn command(words: &[String]) -> String {
     let is_plain =
-        |word: &str| !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || "'\"\\$&;|<>*?`".contains(c));
+        |word: &str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "-_./:,=@%+".contains(c));
     let quoted = |word: &String| match is_plain(word) {
         true => word.clone(),
         false => format!("'{}'", word.replace('\'', r"'\''")),
@@ -258,5 +258,14 @@ mod tests {
     fn a_duration_is_said_in_minutes_and_hours_where_it_has_them() {
         let spans = [2_000_651_435, 119_000_000_000, 754_000_000_000, 3_600_000_000_000 * 26].map(span);
         assert_eq!(spans, ["2.00 s", "119 s", "12 min 34 s", "26 h 0 min"]);
+    }
+
+    #[test]
+    fn a_command_is_quoted_where_a_shell_would_take_a_word_for_something_else() {
+        let words =
+            ["pinwheel", "run", "--dem=a_5.dem", "--label", "run (1)", "(1)", "#1", "~", "{a,b}", "!", "it's", ""];
+        let typed = command(&words.map(str::to_owned));
+        let expected = r"pinwheel run --dem=a_5.dem --label 'run (1)' '(1)' '#1' '~' '{a,b}' '!' 'it'\''s' ''";
+        assert_eq!(typed, expected);
     }
 }
