@@ -18,7 +18,7 @@ const HEIGHT_PX: f64 = 190.0;
 pub fn write(run: &Evidence, page: &mut Markup) {
     page.section("Logical errors");
     let Some(rate) = run.report.get("logical_error_rate").and_then(Value::as_f64) else {
-        page.paragraph("No logical error rate is known: the shots had no true observables.");
+        page.paragraph("No logical error rate is known: no answer could be compared with true observables.");
         page.close("section");
         return;
     };

@@ -141,7 +141,9 @@ fn figures(run: &Evidence, page: &mut Markup) {
     let mut rows = vec![("answers", grouped(answered), throughput(run))];
     rows.push(("with an error", grouped(errors), format!("{:.2} % of the answers", share(errors))));
     rows.push(("late", grouped(late), format!("{:.2} %, more than {deadline} after arrival", share(late))));
-    let latency = |quantile: &str| run.report.get("latency_ns")?.get(quantile)?.as_u64();
+    // Of no answers the quantiles are 0.
+    let latencies = run.report.get("latency_ns").filter(|times| times.get("count").and_then(Value::as_u64) > Some(0));
+    let latency = |quantile: &str| latencies?.get(quantile)?.as_u64();
     if let Some((half, [tail, farther])) = latency("p50").zip(latency("p99").zip(latency("p999")).map(<[u64; 2]>::from))
     {
         let tails = format!("p99 {}, p99.9 {}", duration_text(tail), duration_text(farther));
@@ -182,7 +184,7 @@ fn errors(run: &Evidence, page: &mut Markup) {
 
 #[cfg(test)]
 mod tests {
-    use super::{End, Evidence, Verdict, sentence, verdict};
+    use super::{End, Evidence, Markup, Verdict, figures, sentence, verdict};
     use serde_json::json;
 
     #[test]
@@ -217,6 +219,17 @@ mod tests {
         ] {
             assert_eq!(verdict(&run), (expected, headline.to_owned()));
         }
+    }
+
+    #[test]
+    fn a_run_without_an_answer_has_no_latency() {
+        let has_latency = |answered: u64| {
+            let times = json!({"p50": 5, "p99": 5, "p999": 5, "max": 5, "count": answered});
+            let (run, mut page) = (json!({"answered": answered, "latency_ns": times}), Markup::default());
+            figures(&Evidence::of_report(run), &mut page);
+            page.into_text().contains("latency, p50")
+        };
+        assert_eq!([has_latency(0), has_latency(7)], [false, true]);
     }
 
     #[test]

@@ -115,10 +115,12 @@ impl ShadowReport {
                 line(f, name, grouped(side.logical_errors), told)?;
             }
         }
-        let quantiles = |of: &Histogram| [0.5, 0.99].map(|quantile| duration_text(of.quantile_ns(quantile)));
-        let ([own, own_tail], [path, path_tail]) = (quantiles(&self.decode_ns), quantiles(&self.path_latency_ns));
-        let told = format!("its decode, p50; p99 {own_tail}; the run's latency: p50 {path}, p99 {path_tail}");
-        line(f, "time", own, told)?;
+        if self.decode_ns.count() > 0 {
+            let quantiles = |of: &Histogram| [0.5, 0.99].map(|quantile| duration_text(of.quantile_ns(quantile)));
+            let ([own, own_tail], [path, path_tail]) = (quantiles(&self.decode_ns), quantiles(&self.path_latency_ns));
+            let told = format!("its decode, p50; p99 {own_tail}; the run's latency: p50 {path}, p99 {path_tail}");
+            line(f, "time", own, told)?;
+        }
         line(f, "cost", format!("{:.2} %", self.core_share * 100.0), "of a core, beside the path")?;
         for (count, why) in [
             (self.left_out, "chosen shots left out: the shadow was behind; give it fewer"),

@@ -3,7 +3,9 @@ use super::{Context, OverflowReport, Report, progress_line};
 use crate::sound::sound;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::histogram::Histogram;
-use pinwheel_engine::board::snapshot::{Counters, DeviceState, ErrorCount, FaultView, OutcomeCount, ShadowView};
+use pinwheel_engine::board::snapshot::{
+    Counters, DeviceState, ErrorCount, FaultView, MovesView, OutcomeCount, ShadowView,
+};
 use pinwheel_engine::engine::{EndedBy, Outcome};
 use pinwheel_engine::fault::FaultCode;
 use pinwheel_engine::profile::{Faults, Profile};
@@ -211,6 +213,21 @@ fn the_text_shows_nothing_that_was_not_measured() {
 }
 
 #[test]
+fn times_of_what_did_not_happen_are_left_out() {
+    let mut outcome = sound();
+    outcome.snapshot.silos[0].moves = Some(MovesView { asked: 1, failed: 1, ..MovesView::default() });
+    outcome.snapshot.silos[0].lifecycle.deaths = 1;
+    outcome.snapshot.shadow = Some(ShadowView::default());
+    let text = Report::new(&outcome, &Context::default()).to_string();
+    for told in ["Moves of streams", "1 failures", "Shadow: "] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    for untold in ["median pause", "the longest after", "its decode, p50"] {
+        assert!(!text.contains(untold), "{untold}: {text}");
+    }
+}
+
+#[test]
 fn a_note_and_what_was_not_kept_are_printed_once_and_an_unanswered_shot_with_its_sequence() {
     let mut outcome = sound();
     outcome.unanswered = vec![(3, 17)];
@@ -223,6 +240,16 @@ fn a_note_and_what_was_not_kept_are_printed_once_and_an_unanswered_shot_with_its
     let report = Report::new(&outcome, &Context::default());
     assert_eq!(report.notes, ["folded onto one hot thread", "recorder: cannot write", "cannot write disagreements.b8"]);
     assert!(report.to_string().contains("stream 3, sequence 17"));
+}
+
+/// A note may be of a resource that runs out, or of a thread that still waits for its core.
+#[test]
+fn notes_are_counted_and_not_called_stalls_that_ended() {
+    use crate::synthetic::{SyntheticFaults, snapshot};
+    let (mut outcome, synthetic) = (sound(), snapshot(100, SyntheticFaults::All));
+    (outcome.snapshot.alarms, outcome.snapshot.incidents) = (synthetic.alarms, synthetic.incidents);
+    let text = Report::new(&outcome, &Context::default()).to_string();
+    assert!(text.contains("  incidents of severity note: 1; --json has their causes"), "{text}");
 }
 
 #[test]

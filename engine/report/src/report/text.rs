@@ -321,9 +321,11 @@ impl Report {
         writeln!(f, "\nMoves of streams between silos")?;
         line(f, "made", grouped(moves.done), format_args!("of {} requested", grouped(moves.asked)))?;
         line(f, "abandoned", grouped(moves.failed), "the stream stayed in its silo")?;
-        let (half, worst) = (moves.pause_ns.quantile_ns(0.5), moves.pause_ns.max_ns());
-        let told = format_args!("median pause of a stream; longest {}", duration_text(worst));
-        line(f, "pause", duration_text(half), told)?;
+        if moves.pause_ns.count() > 0 {
+            let (half, worst) = (moves.pause_ns.quantile_ns(0.5), moves.pause_ns.max_ns());
+            let told = format_args!("median pause of a stream; longest {}", duration_text(worst));
+            line(f, "pause", duration_text(half), told)?;
+        }
         line(f, "staged", grouped(moves.staged), "shots that waited for their stream's move")
     }
 
@@ -335,9 +337,12 @@ impl Report {
         }
         writeln!(f, "\nSilos that failed, restarted or were drained")?;
         for life in lifecycles {
-            let elsewhere = duration_text(life.fenced_to_elsewhere_ns.max_ns());
+            let elsewhere = match life.fenced_to_elsewhere_ns.count() {
+                0 => String::new(),
+                _ => format!(", the longest after {}", duration_text(life.fenced_to_elsewhere_ns.max_ns())),
+            };
             let told = format_args!(
-                "{} failures, {} restarts, {} drains; {} shots answered with an error, {} streams taken over, the longest after {elsewhere}",
+                "{} failures, {} restarts, {} drains; {} shots answered with an error, {} streams taken over{elsewhere}",
                 life.deaths,
                 life.rejoins,
                 life.drains,
@@ -482,8 +487,7 @@ impl Report {
         for alarm in self.alarms.iter().filter(|alarm| !alarm.is_logged()) {
             writeln!(f, "  {}: {}", alarm.alarm, alarm.what)?;
         }
-        // Incidents of severity Note ended by themselves. They are in the JSON and on the console
-        // only.
+        // Notes need no action. They are in the JSON and on the console only.
         let is_note = |incident: &&IncidentView| incident.severity == Severity::Note;
         for incident in self.incidents.iter().filter(|incident| !is_note(incident)) {
             writeln!(f, "  {}: {}", incident.root.rule, incident.root.sentence)?;
@@ -493,7 +497,7 @@ impl Report {
         }
         let notes = self.incidents.iter().filter(is_note).count();
         if notes > 0 {
-            writeln!(f, "  notes of stalls that ended by themselves: {notes}; --json has their causes")?;
+            writeln!(f, "  incidents of severity note: {notes}; --json has their causes")?;
         }
         for (stream, sequence) in self.unanswered.iter().take(UNANSWERED_SHOWN_MAX) {
             writeln!(f, "  unanswered: stream {stream}, sequence {sequence}")?;
