@@ -4,7 +4,7 @@
 //! `get_corrections`; decoders are streams. The reset keeps from a shot what a client before, a lost
 //! call or a failed decode left in the decoder. The protocol has no welcome: the client is told what
 //! the decoders are, and takes a reply to its first `reset_decoder` for one. Never blocks. Bounds:
-//! [`CALLS_MAX`] calls on their way.
+//! [`CALLS_MAX`] calls and [`CALLS_BYTES_MAX`] on their way.
 
 use super::{Client, RECEIVED_MAX, Received, Socket, check_width, pack, received_bits, sent};
 use crate::clock::Clock;
@@ -15,8 +15,11 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 
-/// Most calls on their way: their replies fit the buffer that a system gives a socket.
+/// Most calls on their way.
 const CALLS_MAX: u32 = 64;
+/// Most bytes of calls on their way, unless one alone is longer: they fit the buffer that a system gives a socket, and
+/// so do their replies. The system counts about twice as many.
+const CALLS_BYTES_MAX: u32 = 64 * 1024;
 /// Time without a reply after which those that are missing do not come any more: the server has ended, or started
 /// again.
 const LOST_AFTER: Nanos = Nanos(500_000_000);
@@ -30,6 +33,8 @@ pub struct CudaqClient {
     /// Numbers of the decoders, in the order of the streams.
     decoders: Vec<i64>,
     slot_bytes: u32,
+    /// Most calls on their way in such slots.
+    calls_max: u32,
     parts: u32,
     /// Calls sent of a shot that had no room for all of them.
     calls_sent: u32,
@@ -57,6 +62,11 @@ pub struct CudaqDecoders {
     pub observables: u32,
 }
 
+/// Most calls on their way in slots of `slot_bytes`.
+fn calls_max(slot_bytes: u32) -> u32 {
+    (CALLS_BYTES_MAX / slot_bytes.max(1)).clamp(1, CALLS_MAX)
+}
+
 impl CudaqClient {
     /// Connects to the server at `at`. Each shot is sent in `parts` calls.
     ///
@@ -77,6 +87,7 @@ impl CudaqClient {
             is_welcome: false,
             decoders: numbers,
             slot_bytes,
+            calls_max: calls_max(slot_bytes),
             parts: parts.clamp(1, bits.max(1)),
             calls_sent: 0,
             id: 0,
@@ -92,7 +103,7 @@ impl CudaqClient {
 
     /// Sends a call in a full slot, as NVIDIA's client does. Returns `false` if there is no room yet.
     fn call(&mut self, decoder: i64, call: &Call<'_>) -> io::Result<bool> {
-        if self.id.wrapping_sub(self.replied) >= CALLS_MAX {
+        if self.id.wrapping_sub(self.replied) >= self.calls_max {
             if self.clock.rate().nanos(self.clock.ticks().since(self.heard)) < LOST_AFTER {
                 return Ok(false);
             }
@@ -182,5 +193,17 @@ impl Client for CudaqClient {
             count += 1;
         }
         Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::calls_max;
+    use crate::feed::cudaq::frame::{SLOT_BYTES, SLOT_BYTES_MAX};
+
+    /// Of 64 calls of 65,507 bytes the system lost some, or their replies.
+    #[test]
+    fn calls_on_their_way_and_their_replies_fit_a_sockets_buffer() {
+        assert_eq!([SLOT_BYTES, 1_024, 4_096, SLOT_BYTES_MAX].map(calls_max), [64, 64, 16, 1]);
     }
 }
