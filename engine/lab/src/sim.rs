@@ -180,6 +180,15 @@ mod tests {
         }
     }
 
+    /// A silo's graph role rests for long while dispatch and poll answer shots of four streams with errors, some of
+    /// streams whose page is away.
+    #[test]
+    fn errors_that_one_ring_keeps_for_later_do_not_wait_for_those_that_fill_the_other() {
+        let found = simulate(844_799..844_800).unwrap();
+        assert!(found.violations.is_empty(), "{:?}", found.violations);
+        assert!(found.faults["shot_deadline"] > 300, "{:?}", found.faults);
+    }
+
     #[test]
     fn equal_seeds_take_equal_steps() {
         let (one, two) = (simulate(6..8).unwrap(), simulate(6..8).unwrap());

@@ -28,6 +28,11 @@
 //! A slot is reused only after its answer, and a role that answers with an error reports it first.
 //! So once every earlier report is read, a job in hand is ahead of the oldest unknown number by at
 //! most the number of slots.
+//!
+//! # Why it reads what waits in both error rings before it reads what comes after
+//! A crowded table ends the reading, and it may leave errors in one ring. Streams wait for their
+//! numbers. If the next call read the other ring again as far as it has been filled, numbers after
+//! those would fill the table.
 
 mod answers;
 mod due;
@@ -392,8 +397,19 @@ impl Orchestrator {
         board::add(&self.block().claims_lost, 1);
     }
 
-    /// Takes in the shots that other roles answered with an error.
+    /// Takes in the shots that other roles answered with an error: first those that an earlier call left, then
+    /// those that are reported now.
     fn take_in(&mut self, frame: &Frame<'_>) -> u32 {
+        let items = self.take_in_due_errors(frame);
+        if self.parts.inputs.iter().any(FromPath::has_due) {
+            return items;
+        }
+        self.parts.inputs.iter_mut().for_each(FromPath::take_stock);
+        items + self.take_in_due_errors(frame)
+    }
+
+    /// Takes in the tombstones that are due, of both rings, until the table is crowded.
+    fn take_in_due_errors(&mut self, frame: &Frame<'_>) -> u32 {
         let mut items = 0;
         for input in 0..self.parts.inputs.len() {
             while !self.is_crowded()

@@ -3,7 +3,7 @@
 //!
 //! Owns an open-addressing table with a slot for each entry that can wait. Kept by the graph role.
 //! Bounds: slots are reused in ring order, so two unanswered shots are never further apart than the
-//! slots; a ring of tombstones may come on top. A shot can expire while its stream waits for its
+//! slots; two rings of tombstones may come on top. A shot can expire while its stream waits for its
 //! page, or while a decode is under way: then its slot is reused and its entry stays. So while
 //! either is the case the role takes nothing more in once a quarter of the table waits; results of
 //! what is under way, at most one for each job, still find room. Never allocates after construction.

@@ -27,13 +27,15 @@ pub struct ToGraph {
 pub struct FromPath {
     jobs: Consumer<u32>,
     tombstones: Consumer<Tombstone>,
+    /// Tombstones that are to be read before any that came after them.
+    due: u64,
 }
 
 impl ToGraph {
     /// Both ends of the rings, for `jobs` job buffers and `slots` slots.
     pub fn channel(jobs: usize, slots: u32) -> (ToGraph, FromPath) {
         let ((jobs, takes_jobs), (tombstones, takes)) = (spsc::channel(jobs), spsc::channel(slots as usize));
-        (ToGraph { jobs, tombstones }, FromPath { jobs: takes_jobs, tombstones: takes })
+        (ToGraph { jobs, tombstones }, FromPath { jobs: takes_jobs, tombstones: takes, due: 0 })
     }
 
     /// Whether one more tombstone fits.
@@ -81,9 +83,22 @@ impl FromPath {
         self.jobs.pop().map(Job::from_number)
     }
 
-    /// The oldest tombstone.
+    /// Makes the tombstones that wait now due.
+    #[inline]
+    pub(crate) fn take_stock(&mut self) {
+        self.due = self.tombstones.depth();
+    }
+
+    /// Whether tombstones are due.
+    #[inline]
+    pub(crate) fn has_due(&self) -> bool {
+        self.due > 0
+    }
+
+    /// The oldest tombstone that is due.
     #[inline]
     pub(crate) fn tombstone(&mut self) -> Option<Tombstone> {
+        self.due = self.due.checked_sub(1)?;
         self.tombstones.pop()
     }
 
