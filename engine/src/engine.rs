@@ -32,6 +32,7 @@ mod header;
 mod inputs;
 mod limits;
 mod silo_threads;
+mod slow_commands;
 mod logger;
 mod measured;
 mod model_file;

@@ -1,8 +1,8 @@
 //! Commands to a running engine over its control socket.
 //!
 //! Owns the connection. A request blocks its caller. Bounds: [`REPLY_TIMEOUT`] for a reply,
-//! [`INPUT_REPLY_TIMEOUT`] for one about another input, one reply per line of at most
-//! [`LINE_BYTES_MAX`].
+//! [`LONG_REPLY_TIMEOUT`] for one to a command that reads files or prepares decoders, one reply per line of
+//! at most [`LINE_BYTES_MAX`].
 
 use crate::unusable::Unusable;
 use pinwheel_engine::engine::wire::{LINE_BYTES_MAX, Outcome, Request, read_reply};
@@ -16,8 +16,20 @@ use std::time::Duration;
 
 /// Longest wait for a reply: above the limit of a command plus its acknowledgement.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
-/// The same for another input, whose files are read first.
-const INPUT_REPLY_TIMEOUT: Duration = Duration::from_secs(70);
+/// The same where files are read or decoders prepared first: a plugin may load for half a minute.
+const LONG_REPLY_TIMEOUT: Duration = Duration::from_secs(70);
+
+/// Longest wait for the reply to `command`.
+fn reply_timeout(command: &Command) -> Duration {
+    match command {
+        Command::Input(_)
+        | Command::Profile { .. }
+        | Command::Decoder { .. }
+        | Command::Model { .. }
+        | Command::Shadow { .. } => LONG_REPLY_TIMEOUT,
+        _ => REPLY_TIMEOUT,
+    }
+}
 
 /// Why the connection failed: the socket's path, and the system's error.
 #[derive(Debug, thiserror::Error)]
@@ -80,7 +92,7 @@ impl Wire {
     /// # Errors
     /// [`WireError`].
     pub fn ask(&mut self, command: Command, why: &str) -> Result<Outcome, WireError> {
-        let timeout = if matches!(command, Command::Input(_)) { INPUT_REPLY_TIMEOUT } else { REPLY_TIMEOUT };
+        let timeout = reply_timeout(&command);
         let socket = |error: io::Error| WireError { path: self.path.clone(), error: in_words(error, timeout) };
         self.stream.get_ref().set_read_timeout(Some(timeout)).map_err(socket)?;
         let mut line = serde_json::to_vec(&Request::new(command, why)).map_err(|error| socket(error.into()))?;
@@ -222,10 +234,13 @@ fn absolute_decoder(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
-    use super::{Command, ControlSocket, InputSpec, Outcome, Wire, absolute, absolute_decoder};
+    use super::{
+        Command, ControlSocket, InputSpec, Outcome, REPLY_TIMEOUT, Wire, absolute, absolute_decoder, reply_timeout,
+    };
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::fs::MetadataExt;
     use std::os::unix::net::UnixListener;
+    use std::time::Duration;
 
     #[test]
     fn an_engine_of_another_version_refuses_in_a_sentence_that_names_both() {
@@ -245,6 +260,12 @@ mod tests {
         assert_eq!(engine.join().unwrap(), "{\"version\":2,\"command\":\"pause\",\"why\":\"\"}\n");
         let Outcome::Refused(said) = outcome else { panic!("{outcome:?}") };
         assert!(said.starts_with("found a reply of version 1, expected a reply of version 2"), "{said}");
+    }
+
+    #[test]
+    fn a_command_that_loads_a_plugin_has_longer_than_a_plugin_may_take() {
+        let plugin = Command::Decoder { decoder: "plugin:a.so".to_owned(), stream: None };
+        assert!(reply_timeout(&plugin) > Duration::from_secs(32) && reply_timeout(&Command::Status) == REPLY_TIMEOUT);
     }
 
     #[test]

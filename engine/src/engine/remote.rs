@@ -1,11 +1,12 @@
 //! The control socket: other processes of the same user send commands to the engine through it.
 //!
 //! Owns the socket's file, its clients, and the socket's words in the control block. Runs on a cold
-//! thread of its own, so that a client that hangs delays no other thread. It executes each command
-//! itself, then reads the board until the hot threads have acknowledged. Bounds: [`CLIENTS_MAX`]
-//! clients, one request of each at a time, [`LINE_BYTES_MAX`] a line; see
-//! [`super::reply`] for the time limits. Never blocks on a client, and drops one that reads nothing
-//! for [`client::SEND_LIMIT`].
+//! thread of its own, so that a client that hangs delays no other thread. It executes each command,
+//! then reads the board until the hot threads have acknowledged. Commands that may take long run on
+//! threads of their own, and the other clients need not wait: an engine can be drained while a
+//! plugin loads. Bounds: [`CLIENTS_MAX`] clients, one request of each at a time, [`LINE_BYTES_MAX`]
+//! a line; see [`super::reply`] for the time limits. Never blocks on a client, and drops one that
+//! reads nothing for [`client::SEND_LIMIT`].
 //!
 //! # Why the file and the peer are both checked
 //! The file has mode 0600 before any process can connect, which excludes other users even if the
@@ -16,8 +17,9 @@ mod client;
 
 use super::actor::Actor;
 use super::cold::{self, ColdThreads, Stop};
-use super::command::{Executor, may_operate};
+use super::command::{Command, Executor, Refused, may_operate};
 use super::reply::Accepted;
+use super::slow_commands::SlowCommands;
 use super::wire::{LINE_BYTES_MAX, Outcome};
 use crate::board::{self, Board};
 use crate::clock::Clock;
@@ -33,6 +35,7 @@ use std::io;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -117,7 +120,10 @@ pub(super) fn spawn(
     let listener = open(&places(run_dir))?;
     board.control().socket.write(&listener.path.display().to_string());
     let (board, clock) = (Arc::clone(board), clock.clone());
-    let remote = Remote { listener, clients: Vec::with_capacity(CLIENTS_MAX), executor, board, clock };
+    let slow = |name| SlowCommands::new(name, executor.clone(), threads.clone());
+    let (profiles, decoders) = (slow("profiles"), slow("decoders"));
+    let clients = Vec::with_capacity(CLIENTS_MAX);
+    let remote = Remote { listener, clients, executor, profiles, decoders, board, clock };
     let spawned = threads.spawn("control-socket", move || {
         remote.run(&stop);
     });
@@ -129,6 +135,8 @@ pub(super) fn spawn(
 enum Waiting {
     /// Waits for the client's next line.
     Line,
+    /// Waits for the end of a command that is executed on a thread of its own.
+    Execution(Receiver<Result<Accepted, Refused>>),
     /// Waits for the result of a command, executed at this time.
     Reply(Accepted, Ticks),
 }
@@ -137,6 +145,10 @@ struct Remote {
     listener: Listener,
     clients: Vec<(Client, Waiting)>,
     executor: Executor,
+    /// Executes changes of the profile.
+    profiles: SlowCommands,
+    /// Executes changes of decoders and models, in order: of two at a time one would be refused.
+    decoders: SlowCommands,
     board: Arc<Board>,
     clock: Clock,
 }
@@ -156,7 +168,7 @@ impl Remote {
             self.serve();
             let board = self.board.control();
             board::set(&board.clients, self.clients.len() as u64);
-            if stopped {
+            if stopped && !self.clients.iter().any(|(_, waiting)| matches!(waiting, Waiting::Execution(_))) {
                 break;
             }
         }
@@ -215,6 +227,9 @@ impl Remote {
         clients.retain_mut(|(client, waiting)| {
             let next = match std::mem::replace(waiting, Waiting::Line) {
                 Waiting::Line => self.serve_request(client, now),
+                Waiting::Execution(executed) => Ok(self.check_execution(client, executed, now)),
+                // What it asked for and has not been done yet is withdrawn.
+                Waiting::Reply(..) if client.has_gone() => Err(client::Closed::ByClient),
                 Waiting::Reply(accepted, since) => Ok(self.check_result(client, accepted, since)),
             };
             match next.and_then(|next| client.flush(now, rate).map(|()| next)) {
@@ -233,7 +248,7 @@ impl Remote {
     }
 
     /// Takes and executes a client's next request, if there is one.
-    fn serve_request(&self, client: &mut Client, now: Ticks) -> Result<Waiting, client::Closed> {
+    fn serve_request(&mut self, client: &mut Client, now: Ticks) -> Result<Waiting, client::Closed> {
         let request = match client.next_request()? {
             Incoming::Incomplete => return Ok(Waiting::Line),
             Incoming::Invalid(said) => {
@@ -253,11 +268,46 @@ impl Remote {
             Incoming::Request(request) => request,
         };
         let (uid, pid) = client.peer();
-        match self.executor.execute(request.command, &Actor::operator(uid, pid, &request.why)) {
-            Ok(accepted) => Ok(self.check_result(client, accepted, now)),
+        let (command, by) = (request.command, Actor::operator(uid, pid, &request.why));
+        let slow = match &command {
+            Command::Profile { .. } => &mut self.profiles,
+            Command::Decoder { .. } | Command::Model { .. } | Command::Shadow { .. } => &mut self.decoders,
+            _ => {
+                let result = self.executor.execute(command, &by);
+                return Ok(self.executed(client, result, now));
+            }
+        };
+        let (sender, executed) = channel();
+        // A client that has gone needs no result.
+        slow.run(move |executor| drop(sender.send(executor.execute(command, &by))));
+        Ok(Waiting::Execution(executed))
+    }
+
+    /// Checks for the end of a command that is executed on a thread of its own.
+    fn check_execution(
+        &self,
+        client: &mut Client,
+        executed: Receiver<Result<Accepted, Refused>>,
+        now: Ticks,
+    ) -> Waiting {
+        match executed.try_recv() {
+            Ok(result) => self.executed(client, result, now),
+            Err(TryRecvError::Empty) => Waiting::Execution(executed),
+            Err(TryRecvError::Disconnected) => {
+                let said = "the command panicked, and may be done in part; see the standard error of the engine";
+                self.answer(client, Outcome::Refused(said.to_owned()));
+                Waiting::Line
+            }
+        }
+    }
+
+    /// A command has been executed, at `now`.
+    fn executed(&self, client: &mut Client, result: Result<Accepted, Refused>, now: Ticks) -> Waiting {
+        match result {
+            Ok(accepted) => self.check_result(client, accepted, now),
             Err(refused) => {
                 self.answer(client, Outcome::Refused(refused.to_string()));
-                Ok(Waiting::Line)
+                Waiting::Line
             }
         }
     }

@@ -20,6 +20,7 @@ use super::cold::{self, ColdThreads, Stop};
 use super::command::{Command, Executor};
 use super::core_claims::CoreClaims;
 use super::model_file;
+use super::slow_commands::SlowCommands;
 use crate::board::Board;
 use crate::board::alarms::Site;
 use crate::clock::Clock;
@@ -67,8 +68,7 @@ pub(super) struct AlarmActions {
     clock: Clock,
     claims: Option<Arc<CoreClaims>>,
     threads: ColdThreads,
-    /// To the thread that executes what takes long; `None` until it is needed.
-    slow: Option<Sender<(Command, Actor)>>,
+    slow: SlowCommands,
 }
 
 impl AlarmActions {
@@ -80,22 +80,13 @@ impl AlarmActions {
         threads: ColdThreads,
     ) -> AlarmActions {
         let (board, clock) = (Arc::clone(&shared.board), shared.clock.clone());
-        AlarmActions { executor, board, clock, claims, threads, slow: None }
+        let slow = SlowCommands::new("alarm-actions", executor.clone(), threads.clone());
+        AlarmActions { executor, board, clock, claims, threads, slow }
     }
 
     /// Executes `command` after those before it, on their own thread.
     fn execute_later(&mut self, command: Command, by: Actor) {
-        if self.slow.is_none() {
-            let (sender, commands) = channel::<(Command, Actor)>();
-            let executor = self.executor.clone();
-            let body = move || commands.iter().for_each(|(command, by)| execute(&executor, command, &by));
-            // Without another thread it is executed here.
-            self.slow = self.threads.spawn("alarm-actions", body).ok().map(|_| sender);
-        }
-        match &self.slow {
-            Some(slow) => drop(slow.send((command, by))),
-            None => execute(&self.executor, command, &by),
-        }
+        self.slow.run(move |executor| execute(executor, command, &by));
     }
 }
 

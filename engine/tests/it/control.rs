@@ -4,7 +4,7 @@ use crate::rig::{Home, LIMIT, beside_another, config, end, execute, profile, sam
 use pinwheel_engine::board::Phase;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::wire::{LINE_BYTES_MAX, Outcome, Request, read_reply};
-use pinwheel_engine::engine::{Actor, Command, Config, Done, EndedBy, Engine, Refused, SiloCommand};
+use pinwheel_engine::engine::{Actor, Command, Config, Done, EndedBy, Engine, InputSpec, Refused, SiloCommand};
 use pinwheel_engine::profile::{Profile, Rate, Silos, SpinPolicy};
 use pinwheel_engine::record::EventSink;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -16,10 +16,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// A client with the patience of a busy machine.
-struct Client(BufReader<UnixStream>);
+pub(crate) struct Client(BufReader<UnixStream>);
 
 impl Client {
-    fn of(engine: &Engine) -> Client {
+    pub(crate) fn of(engine: &Engine) -> Client {
         let socket = engine.snapshot().control.socket.expect("a socket");
         let stream = UnixStream::connect(socket).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -31,18 +31,22 @@ impl Client {
         self.0.get_mut().write_all(b"\n").unwrap();
     }
 
-    fn hear(&mut self) -> Outcome {
+    pub(crate) fn hear(&mut self) -> Outcome {
         let mut line = String::new();
         self.0.read_line(&mut line).unwrap();
         read_reply(line.as_bytes()).unwrap_or_else(|error| panic!("{line:?}: {error}"))
     }
 
-    fn ask(&mut self, command: Command) -> Outcome {
+    pub(crate) fn send(&mut self, command: Command) {
         self.say(&serde_json::to_string(&Request::new(command, "a test")).unwrap());
+    }
+
+    fn ask(&mut self, command: Command) -> Outcome {
+        self.send(command);
         self.hear()
     }
 
-    fn done(&mut self, command: Command) -> Done {
+    pub(crate) fn done(&mut self, command: Command) -> Done {
         match self.ask(command) {
             Outcome::Done(done) => done,
             Outcome::Refused(said) => panic!("{said}"),
@@ -317,6 +321,27 @@ fn a_model_that_is_a_fifo_is_refused_at_once_and_keeps_no_other_client_waiting()
     let said = client.refused(Command::Model { file: Some(fifo.display().to_string()), stream: None });
     assert!(said.contains("cannot be read (a FIFO)"), "{said}");
     client.done(Command::Stop);
+    end(engine);
+}
+
+#[test]
+fn an_input_whose_requester_has_gone_is_withdrawn() {
+    let home = beside_another();
+    let config = Config { run_dir: Some(run_dir(&home)), takes_inputs: true, ..config(&profile(), sampler(), None) };
+    let engine = Engine::start(config).unwrap();
+    until(&engine, "Live", |now| now.engine.phase == Phase::Live);
+    let mut client = Client::of(&engine);
+    client.send(Command::Input(InputSpec { from: "sampler".into(), ..InputSpec::default() }));
+    let mut wanted = None;
+    until(&engine, "the request", |_| {
+        wanted = wanted.take().or_else(|| engine.input_wanted());
+        wanted.is_some()
+    });
+    drop(client);
+    let now = until(&engine, "its end", |now| now.control.clients == 0);
+    assert_eq!((now.control.requests, now.control.dropped), (0, 0), "nobody reads a reply");
+    assert!(!wanted.unwrap().accept("sampler", "sampler"));
+    Client::of(&engine).done(Command::Stop);
     end(engine);
 }
 

@@ -1,16 +1,19 @@
 //! Plugins through the engine: sound ones answer as they do by themselves, and those that fail, hang, crash
 //! or talk nonsense cost the shots that they spoil, each with its error, and nothing else.
 
+use crate::control::Client;
 use crate::rig::{Home, assert_nothing_lost, beside_another, config, end, execute, profile, run, shots, sink, until};
 use crate::shm_clients::has;
+use pinwheel_engine::board::Phase;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::code::{Model, Sampler};
 use pinwheel_engine::decode::plugin::{host, set_host};
 use pinwheel_engine::decode::{Matcher, MatcherModel};
-use pinwheel_engine::engine::{Command, Engine, Input};
+use pinwheel_engine::engine::wire::Outcome;
+use pinwheel_engine::engine::{Command, Config, Done, Engine, Input};
 use pinwheel_engine::profile::{Decoder, Decoders, Predecoder, Profile, Rate, Window};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -247,7 +250,7 @@ fn what_a_plugin_has_started_ends_with_the_engine() {
     let home = beside_another();
     let Some(library) = compiled(&home, "tests/plugins/misbehaving.c", &[]) else { return };
     let fifo = home.file("fifo");
-    rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     let reader = rustix::fs::open(&fifo, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).unwrap();
     let mut engine = process::Command::new(std::env::current_exe().unwrap());
     engine.args(["plugins::an_engine_that_ends", "--exact", "--ignored", "--nocapture"]);
@@ -373,6 +376,36 @@ fn a_plugin_is_taken_live_a_refused_one_leaves_the_decoder_before_and_its_proces
     let outcome = end(engine);
     assert_nothing_lost(&outcome);
     assert_eq!(outcome.snapshot.silos[0].errors.len(), 0, "{:?}", outcome.snapshot.silos[0].errors);
+}
+
+#[test]
+fn a_plugin_that_loads_slowly_keeps_no_other_client_of_the_control_socket_waiting() {
+    let home = beside_another();
+    let Some(library) = compiled(&home, "tests/plugins/misbehaving.c", &[]) else { return };
+    let fifo = home.file("fifo");
+    mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let run = home.file("run");
+    std::fs::create_dir(&run).unwrap();
+    let input = Input::Sampler { model: twelve(), name: "twelve".into(), seed: 1 };
+    let started = Config { run_dir: Some(run), ..config(&one_worker(Decoder::Matching), input, None) };
+    let engine = Engine::start(started).unwrap();
+    until(&engine, "Live", |now| now.engine.phase == Phase::Live);
+    let slow = one_worker(plugin(&library, &format!("wait {}", fifo.display()), false));
+    let mut waits = Client::of(&engine);
+    waits.send(Command::profile("slow", &slow, None).unwrap());
+    let mut other = Client::of(&engine);
+    assert!(matches!(other.done(Command::Status), Done::Status(status) if status.profile == "test"));
+    assert!(matches!(other.done(Command::Pause), Done::Feed { held: true, .. }));
+    // Its process has begun to wait, and now loads.
+    let mut writer = None;
+    until(&engine, "the plugin", |_| {
+        writer = rustix::fs::open(&fifo, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty()).ok();
+        writer.is_some()
+    });
+    assert!(matches!(waits.hear(), Outcome::Done(Done::Profile { decoders, .. }) if decoders.len() == 1));
+    assert!(matches!(other.done(Command::Status), Done::Status(status) if status.profile == "slow"));
+    other.done(Command::Stop);
+    end(engine);
 }
 
 /// Prints the time of a call, in process and out of it, beside an empty loop.

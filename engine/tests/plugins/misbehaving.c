@@ -1,6 +1,7 @@
 /*
  * A decoder plugin for tests. Mechanism i fires detector i alone, so a sound answer names the detectors that
- * fired. Where detector 0 fired it does what its configuration says. Configuration "child" starts a process.
+ * fired. Where detector 0 fired it does what its configuration says. Configuration "child" starts a process, and
+ * "wait PATH" waits until a process has the FIFO at PATH open to write.
  *
  * VERSION: its interface version. WITHOUT_DESTROY: it lacks a symbol.
  */
@@ -51,6 +52,11 @@ int32_t deq_decoder_create(uint64_t vertex_num, uint64_t edge_num, const double 
         int fifo = open(getenv("PLUGIN_FIFO"), O_WRONLY);
         if (fifo < 0) return -1;
         if (!fork()) for (;;) pause();
+        close(fifo);
+    }
+    if (config_json && !strncmp(config_json, "wait ", 5)) {
+        int fifo = open(config_json + 5, O_RDONLY);
+        if (fifo < 0) return -1;
         close(fifo);
     }
     decoder *d = calloc(1, sizeof *d);

@@ -5,6 +5,7 @@
 
 use crate::engine::wire::{LINE_BYTES_MAX, Outcome, Reply, Request, VERSION, read_request};
 use crate::units::{Nanos, TickRate, Ticks};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read};
 use rustix::net::{SendFlags, send};
 use std::os::fd::OwnedFd;
@@ -64,6 +65,13 @@ impl Client {
     /// Whether a reply is still unread: further requests wait for it.
     pub(super) fn has_unsent(&self) -> bool {
         !self.left.is_empty()
+    }
+
+    /// Whether it has closed the connection: it reads no reply any more.
+    pub(super) fn has_gone(&self) -> bool {
+        let mut file = [PollFd::new(&self.socket, PollFlags::empty())];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut file, Some(&at_once)).is_ok() && file[0].revents().contains(PollFlags::HUP)
     }
 
     /// Whether input or output is pending.
