@@ -340,6 +340,14 @@ const _: () = assert!(size_of::<HistogramBlock>().is_multiple_of(128) && offset_
 mod tests {
     use super::{FaultRow, Layout, Shape, hash, hash_with};
 
+    /// With sums that wrap, slots far beyond a small region would be read.
+    #[test]
+    #[should_panic(expected = "fits into the address space")]
+    fn a_shape_that_no_memory_holds_is_refused() {
+        let most = u32::MAX;
+        Layout::of(Shape { threads: 1, silos: most, slots: most, workers: 1, decoders: 1, streams: 1 });
+    }
+
     /// As with one error code more: every array behind the fault rows begins a row later, on as many pages.
     #[test]
     fn a_board_with_another_number_of_fault_rows_has_another_hash() {

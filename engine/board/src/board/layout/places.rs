@@ -84,11 +84,14 @@ pub(in crate::board) struct Layout {
 }
 
 impl Layout {
+    /// # Panics
+    /// If the board does not fit into the address space: every access relies on these sums.
     pub(in crate::board) fn of(shape: Shape) -> Layout {
         let mut end = size_of::<HeaderBlock>();
         let mut place = |size: usize, count: usize| {
             let at = end;
-            end += size * count;
+            let sum = size.checked_mul(count).and_then(|bytes| end.checked_add(bytes));
+            end = sum.expect("a board fits into the address space");
             at
         };
         let silos = shape.silos as usize;
