@@ -71,7 +71,8 @@ pub(super) fn latencies(engine: &Engine, span: Duration, mut each: impl FnMut())
 fn watched(span: Duration) -> Vec<f64> {
     let folder = tempfile::tempdir().unwrap();
     let engine = live(Config { run_dir: Some(folder.path().to_owned()), ..config(Diagnostics::On) }, SETTLES);
-    let found = latencies(&engine, span, || drop(std::hint::black_box(metrics::text(&engine.snapshot()))));
+    let exposition = metrics::Exposition::default();
+    let found = latencies(&engine, span, || drop(std::hint::black_box(exposition.text(&engine.snapshot()))));
     engine.request_drain();
     assert!(engine.finish().unanswered.is_empty(), "every shot is answered");
     found

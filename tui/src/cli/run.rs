@@ -257,7 +257,8 @@ impl Run {
     /// Starts what runs beside the engine: the server of metrics, and requested disturbances.
     fn accompany(request: &RunRequest, engine: &Engine) -> Result<(Option<Metrics>, Disturbances), Refusal> {
         let (viewer, clock) = (engine.viewer(), engine.clock().clone());
-        let body = move || record::metrics::text(&viewer.snapshot());
+        let exposition = record::metrics::Exposition::default();
+        let body = move || exposition.text(&viewer.snapshot());
         let served = request.metrics.map(|address| Metrics::serve(address, clock, body));
         let silos = engine.plan().silos.count;
         let moves = |every| Repeating::moves(engine.moves(), movable(&request.profile), silos, every);

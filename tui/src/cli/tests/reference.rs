@@ -417,7 +417,7 @@ fn the_page_of_metrics_is_what_a_scraper_gets() {
     let mut golden = golden();
     let name = "launch_failed".to_owned();
     golden.faults.push(FaultView { code: 1, name, silo: Some(0), count: 1, first_ns: 1, last_ns: 1, detail: 0 });
-    let shown = metrics::text(&golden);
+    let shown = metrics::Exposition::default().text(&golden);
     let mut text = format!("# Metrics\n\n{MADE}");
     text += "`pinwheel run --metrics 9464` serves these at `http://127.0.0.1:9464/metrics` in the OpenMetrics text format.\n\
              The samples of a counter are named as it is with `_total` behind, that of an info with `_info`. Times are\n\
