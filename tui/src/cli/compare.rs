@@ -19,7 +19,8 @@ use pinwheel_engine::profile::{self, Change, Profile, diff};
 use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::units::Nanos;
 use pinwheel_report::moment::report_of;
-use pinwheel_report::report::{byar_95, interval_95, merged};
+use pinwheel_report::page::rate_text;
+use pinwheel_report::report::{byar_95, grouped, interval_95, merged};
 use pinwheel_report::runs::json_of;
 use serde::Serialize;
 use serde_json::Value;
@@ -67,6 +68,15 @@ pub struct Rate {
     pub ci95: [Option<[f64; 2]>; 2],
     /// Whether the intervals are disjoint.
     pub differs: bool,
+}
+
+impl Rate {
+    /// What it is the rate of, and per what.
+    pub fn words(&self) -> String {
+        // Some rules count events, such as late answers.
+        let name = if self.name == "alarms" { "occurrences of alarms".to_owned() } else { self.name.replace('_', " ") };
+        format!("{name}, {}", self.unit)
+    }
 }
 
 /// A distribution in both runs, nanoseconds.
@@ -348,26 +358,32 @@ fn differences(one: &[(String, String)], other: &[(String, String)]) -> Vec<Diff
     rows.filter(|row| row.one != row.other).collect()
 }
 
+/// A share of shots, or a number per time.
+pub fn short(rate: f64) -> String {
+    if rate < 10.0 { rate_text(rate) } else { grouped(rate.round() as u64) }
+}
+
 impl Comparison {
     fn text(&self) -> String {
         let mut text = format!("one    {}\nother  {}\n", self.runs[0], self.runs[1]);
         for rate in &self.rates {
             let side = |i: usize| match (rate.rate[i], rate.ci95[i]) {
-                (Some(value), Some([low, high])) => format!("{value:.6} [{low:.6}, {high:.6}]"),
+                (Some(rate), Some([low, high])) => format!("{} [{}, {}]", short(rate), short(low), short(high)),
                 _ => "not known".to_owned(),
             };
             let verdict = if rate.differs { "differs" } else { "no difference shown" };
-            text += &format!("{} {}: {} | {} {verdict}\n", rate.name, rate.unit, side(0), side(1));
+            text += &format!("{}: {} | {} {verdict}\n", rate.words(), side(0), side(1));
         }
         for row in &self.histograms {
-            let side = |h: &Histogram| {
-                format!(
+            let side = |h: &Histogram| match h.count() {
+                0 => "none".to_owned(),
+                _ => format!(
                     "p50 {} p99 {} p99.9 {} max {}",
                     time(h.quantile_ns(0.5)),
                     time(h.quantile_ns(0.99)),
                     time(h.quantile_ns(0.999)),
                     time(h.max_ns())
-                )
+                ),
             };
             let distance =
                 row.distance.map_or_else(|| "empty".to_owned(), |distance| format!("distance {distance:.3}"));
@@ -391,7 +407,7 @@ impl Comparison {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Side, comparison, report_of};
+    use super::{Distribution, Histogram, Side, comparison, report_of};
     use crate::tests::synthetic::{SyntheticFaults, snapshot};
 
     #[test]
@@ -403,6 +419,25 @@ mod tests {
         let inputs = comparison(&[side(None), side(Some(report))]).inputs;
         let told: Vec<_> = inputs.iter().map(|row| [&row.what, &row.one, &row.other].map(String::as_str)).collect();
         assert_eq!(told, [["ended_by", "absent", "count"]]);
+    }
+
+    #[test]
+    fn a_small_rate_has_three_digits_like_any_other() {
+        let report = serde_json::json!({ "logical_errors": 3, "shots_with_observables": 20_000_000,
+            "answered": 20_000_000, "elapsed_live_ns": 1_000_000_000u64 });
+        let side = || Side { dir: "run".into(), report: Some(report.clone()), last: None, live_ns: None };
+        let text = comparison(&[side(), side()]).text();
+        assert!(text.contains("logical error rate, per judged shot: 1.50e-7 [5.10e-8, 4.41e-7] | 1.50e-7 ["), "{text}");
+        assert!(text.contains("throughput, answers per second: 20,000,000 [19,99"), "{text}");
+    }
+
+    #[test]
+    fn times_of_no_shots_are_none() {
+        let side = || Side { dir: "run".into(), report: Some(serde_json::json!({})), last: None, live_ns: None };
+        let mut compared = comparison(&[side(), side()]);
+        let (name, one, other) = ("queue".to_owned(), Histogram::default(), Histogram::of(&[5_000]));
+        compared.histograms = vec![Distribution { name, one, other, distance: None }];
+        assert!(compared.text().contains("queue: none | p50 5.0µs "), "{}", compared.text());
     }
 
     #[test]

@@ -2,10 +2,10 @@
 //!
 //! Pure.
 
-use super::super::compare::{Comparison, Difference, Rate};
+use super::super::compare::{Comparison, Difference, Rate, short};
 use pinwheel_engine::board::histogram::Histogram;
-use pinwheel_report::page::{Column, Markup, rate_text};
-use pinwheel_report::report::{duration_text, grouped};
+use pinwheel_report::page::{Column, Markup};
+use pinwheel_report::report::duration_text;
 
 /// Writes the section. `names` are those of this run and of the other one.
 pub fn write(compared: &Comparison, names: [&str; 2], page: &mut Markup) {
@@ -20,10 +20,7 @@ pub fn write(compared: &Comparison, names: [&str; 2], page: &mut Markup) {
             _ => "not known".to_owned(),
         };
         let verdict = if row.differs { "differs" } else { "no difference shown" };
-        // Some rules count events, such as late answers.
-        let name = if row.name == "alarms" { "occurrences of alarms".to_owned() } else { row.name.replace('_', " ") };
-        let name = format!("{name}, {}", row.unit);
-        vec![name, side(0), side(1), verdict.to_owned()]
+        vec![row.words(), side(0), side(1), verdict.to_owned()]
     };
     // Nearly all shots miss the shortest deadlines: that says nothing of either run.
     let is_shown = |row: &&Rate| row.differs || row.rate.iter().flatten().any(|rate| *rate < 0.99 || *rate > 1.0);
@@ -68,9 +65,4 @@ fn differences(what: &str, rows: Vec<Vec<String>>, page: &mut Markup) {
         page.element("h3", "", &format!("{what}: what differs"));
         page.table(&["field", "this run", "other run"].map(Column::Text), &rows);
     }
-}
-
-/// A share of shots, or a number per time.
-fn short(rate: f64) -> String {
-    if rate < 10.0 { rate_text(rate) } else { grouped(rate.round() as u64) }
 }
