@@ -90,7 +90,7 @@ fn change(pair: &Pair) -> Cell {
             };
             Cell::number(text, percent).toned(tone)
         }
-        (Some(_), Some(now)) => Cell::number(format!("from none to {}", number(now)), f64::MAX).toned(Tone::Accent),
+        (Some(_), Some(_)) => Cell::number(format!("from none to {}", now.text), f64::MAX).toned(Tone::Accent),
         _ if then.text == now.text => Cell::words("same").toned(Tone::Dim),
         _ => Cell::words("other").toned(Tone::Accent),
     }
@@ -186,4 +186,18 @@ fn timed(name: String, ns: Option<u64>) -> Fact {
 
 fn shared(name: String, share: Option<f64>) -> Fact {
     Fact { name, text: share.map_or_else(dash, |share| format!("{:.0} %", share * 100.0)), number: share }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fact, Pair, change};
+
+    #[test]
+    fn what_was_none_is_said_as_the_value_shown() {
+        let fact = |text: &str, number| Some(Fact { name: String::new(), text: text.to_owned(), number: Some(number) });
+        let told = |then, now| change(&Pair { name: String::new(), then, now }).text;
+        assert_eq!(told(fact("0 %", 0.0), fact("35 %", 0.35)), "from none to 35 %");
+        assert_eq!(told(fact("0", 0.0), fact("1.0e-3", 0.001)), "from none to 1.0e-3");
+        assert_eq!(told(fact("2", 2.0), fact("3", 3.0)), "+50 %");
+    }
 }
