@@ -237,14 +237,54 @@ impl Bundle {
             Err(error) => return self.miss("run/recording.pwt", &error.to_string()),
         };
         let mut bytes = Vec::new();
-        match tape.cut(SPAN, &mut bytes) {
-            Ok(()) => self.put(&format!("run/{}", tape::FILE), &bytes),
-            Err(error) => self.miss("run/recording.pwt", &error.to_string()),
+        if let Err(error) = tape.cut(SPAN, &mut bytes) {
+            return self.miss("run/recording.pwt", &error.to_string());
         }
+        self.put(&format!("run/{}", tape::FILE), &bytes);
+        // Of the part that is copied: a recording of days has thousands of intervals, each of which takes a moment.
         let mut log = Vec::new();
-        match hlog::write(&mut tape, &mut log) {
+        let cut = Tape::from_bytes(bytes).map_err(hlog::HlogError::from);
+        match cut.and_then(|mut tape| hlog::write(&mut tape, &mut log)) {
             Ok(()) => self.put("run/latency.hlog", &log),
             Err(error) => self.miss("run/latency.hlog", &error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Bundle, SPAN};
+    use pinwheel_engine::board::{self, Board, Place, Shape};
+    use pinwheel_engine::clock::Clock;
+    use pinwheel_engine::files;
+    use pinwheel_engine::record::{Recorder, SNAPSHOT_PERIOD};
+    use std::fs;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[test]
+    fn histograms_are_of_the_part_of_the_recording_that_is_copied() {
+        let folder = tempfile::tempdir().unwrap();
+        let [run, dir] = ["run", "bundle"].map(|name| folder.path().join(name));
+        [&run, &dir].into_iter().for_each(|made| fs::create_dir(made).unwrap());
+        let nanos = Arc::new(AtomicU64::new(1_000_000));
+        let clock = Clock::virtual_time(Arc::clone(&nanos));
+        let shape = Shape { threads: 1, silos: 1, slots: 1, workers: 1, decoders: 1, streams: 1 };
+        let board = Arc::new(Board::create(shape, Place::Private).unwrap());
+        board::set(&board.header().nanos_per_tick_q32, 1 << 32);
+        board::set(&board.header().start_ticks, clock.start().0);
+        let mut recorder = Recorder::new(Arc::clone(&board), clock, Some(&run));
+        for _ in 0..3 * SPAN.0 / SNAPSHOT_PERIOD.0 {
+            nanos.fetch_add(SNAPSHOT_PERIOD.0, Ordering::Relaxed);
+            board.latency(0).total.record(5_000);
+            recorder.step();
+        }
+        assert_eq!(recorder.finish(), None);
+        let mut bundle = Bundle { dir: dir.clone(), taken: Vec::new(), missing: Vec::new() };
+        bundle.run(&run, files::our_uid());
+        let log = fs::read_to_string(dir.join("run/latency.hlog")).unwrap();
+        let intervals = log.lines().filter(|line| line.starts_with("Tag=latency,")).count();
+        assert!((6..=8).contains(&intervals), "of three minutes: {intervals} of ten seconds");
     }
 }
