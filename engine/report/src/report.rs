@@ -116,7 +116,7 @@ pub struct Report {
     pub version: String,
     /// Exit status of the command.
     pub exit_status: u8,
-    /// Shots whose arrival was due.
+    /// Shots whose arrival was due, without those that waited for a slot when the drain began.
     pub scheduled: u64,
     /// Shots written into a slot.
     pub submitted: u64,

@@ -32,7 +32,7 @@ pub struct AlarmView {
     pub duration_ns: u64,
     /// Time from its onset to its verdict.
     pub judged_after_ns: Option<u64>,
-    /// Episodes so far.
+    /// How often so far: what the engine counted, where it counts (late answers, errors); otherwise episodes.
     pub count: u64,
     /// When the operator acknowledged it.
     pub acknowledged_ns: Option<u64>,
@@ -81,7 +81,7 @@ pub struct IncidentView {
     pub duration_ns: u64,
     /// Shots that were late or answered with an error in all its episodes.
     pub shots_hit: u64,
-    /// Episodes of its root so far.
+    /// How often so far: the `count` of its root's alarm.
     pub count: u64,
 }
 
