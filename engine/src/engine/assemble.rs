@@ -110,14 +110,15 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     header::write_threads(&board, &plan, &orders.lock());
     let steering = steering(&config, asked, &orders, &common, &shadow);
     let (phase, on_allocation) = (Arc::new(PhaseWord::new()), on_allocation(&config));
-    let shared = Shared { clock: clock.clone(), board: Arc::clone(&board), phase: Arc::clone(&phase), on_allocation };
+    let shared = Shared { clock: clock.clone(), board: Arc::clone(&board), phase, on_allocation };
     provoke(&mut silos, config.drill_command.as_ref());
     let (stop, requests) = (cold::Stop::new(), Arc::new(Requests::new(config.takes_inputs)));
     let executor = Executor { steering: steering.clone(), requests: Arc::clone(&requests), silo_commands, moves };
     let actions = AlarmActions::new(executor.clone(), &shared, claims.clone(), cold_threads.clone());
-    let mut starting = Starting::new(&stop, &shared);
+    let mut starting = Starting::new(&stop, &shared, &cold_threads, &shadow);
     let watchdog = watchdog::spawn(&config.profile, actions, config.run_dir.clone(), &mut notes);
-    starting.watchdog = watchdog.map_err(no_room("watchdog", &plan))?;
+    let (watchdog, to_watchdog) = watchdog.map_err(no_room("watchdog", &plan))?.unzip();
+    starting.watchdog = watchdog.as_ref().map(watchdog::Running::stop);
     let (logs, logger) = wire_log(config.events.take(), &plan, &shared, &mut notes);
     let hot = spawn_threads(&mut starting.threads, &plan, &mut silos, &orders.lock(), logs, &shared)?;
     notes.extend(wait_built(&hot.reports, starting.threads.len())?);
@@ -143,8 +144,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let neighbours = watch_neighbours(orders, &plan, &cold_threads, &shared).map_err(no_room("neighbours", &plan))?;
     let placing = directing(&config.profile, &silos, &common, &cold_threads).spawn();
     let placing = placing.map_err(no_room("placement", &plan))?;
-    let (threads, watchdog) = starting.end();
-    let (watchdog, to_watchdog) = watchdog.unzip();
+    let threads = std::mem::take(&mut starting.threads);
     steering.lock().connect(log, to_watchdog);
     let cold = ColdSide {
         stop,
@@ -176,12 +176,8 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
         claims,
         is_live,
     };
-    // If this thread is refused, no thread is left to advance the phases: Shutdown ends the hot
-    // threads.
-    let control = control.spawn(cold, &cold_threads).map_err(no_room("control", &plan));
-    let control = control.inspect_err(|_| {
-        phase.advance(Phase::Shutdown);
-    })?;
+    let control = control.spawn(cold, &cold_threads).map_err(no_room("control", &plan))?;
+    starting.end();
     Ok(Engine { board, clock, executor, plan, recent_recording, control: Some(control) })
 }
 
@@ -190,20 +186,22 @@ struct Starting {
     stop: cold::Stop,
     shared: Shared,
     threads: Threads,
-    watchdog: Option<(watchdog::Running, Sender<watchdog::message::WatchdogMessage>)>,
+    cold_threads: ColdThreads,
+    shadow: ShadowControl,
+    watchdog: Option<cold::Stop>,
     is_over: bool,
 }
 
 impl Starting {
-    fn new(stop: &cold::Stop, shared: &Shared) -> Starting {
-        let (stop, shared) = (stop.clone(), shared.clone());
-        Starting { stop, shared, threads: Threads::new(), watchdog: None, is_over: false }
+    fn new(stop: &cold::Stop, shared: &Shared, cold_threads: &ColdThreads, shadow: &ShadowControl) -> Starting {
+        let (stop, shared, cold_threads) = (stop.clone(), shared.clone(), cold_threads.clone());
+        let (threads, shadow) = (Threads::new(), shadow.clone());
+        Starting { stop, shared, threads, cold_threads, shadow, watchdog: None, is_over: false }
     }
 
     /// Ends a start that has succeeded.
-    fn end(mut self) -> (Threads, Option<(watchdog::Running, Sender<watchdog::message::WatchdogMessage>)>) {
+    fn end(mut self) {
         self.is_over = true;
-        (std::mem::take(&mut self.threads), self.watchdog.take())
     }
 }
 
@@ -213,8 +211,9 @@ impl Drop for Starting {
             return;
         }
         self.stop.stop();
-        self.watchdog.iter().for_each(|(watchdog, _)| watchdog.dismiss());
-        dismiss(&self.threads, &self.shared);
+        self.shadow.end();
+        self.watchdog.iter().for_each(cold::Stop::stop);
+        dismiss(&self.threads, &self.cold_threads, &self.shared);
     }
 }
 
@@ -750,12 +749,14 @@ fn wire_log(
 }
 
 /// Ends the threads of a failed start and waits for them, because the last of them releases the
-/// board. Waits at most [`DISMISS_LIMIT`] for a thread that hangs while it builds.
-fn dismiss(threads: &[JoinHandle<()>], shared: &Shared) {
+/// board: a process that ended before would leave its file. Waits at most [`DISMISS_LIMIT`] for a
+/// thread that hangs.
+fn dismiss(threads: &[JoinHandle<()>], cold_threads: &ColdThreads, shared: &Shared) {
     shared.phase.advance(Phase::Shutdown);
     let from = shared.clock.ticks();
     let waited = || Duration::from_nanos(shared.clock.rate().nanos(shared.clock.ticks().since(from)).0);
-    while threads.iter().any(|thread| !thread.is_finished()) && waited() < DISMISS_LIMIT {
+    let are_running = || cold_threads.are_running() || threads.iter().any(|thread| !thread.is_finished());
+    while are_running() && waited() < DISMISS_LIMIT {
         cold::sleep(DISMISS_LOOK);
     }
 }

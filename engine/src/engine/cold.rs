@@ -72,20 +72,27 @@ pub(super) struct ColdThreads(Arc<Confined>);
 #[derive(Debug)]
 struct Confined {
     cores: Vec<u32>,
-    /// The system's numbers of those that run.
     #[expect(clippy::disallowed_types, reason = "cold: shared by the engine's holder and its cold threads")]
-    tids: Mutex<Vec<u32>>,
+    running: Mutex<RunningThreads>,
 }
 
-/// A cold thread that runs; dropping it forgets the thread.
-struct Entered {
+#[derive(Debug, Default)]
+struct RunningThreads {
+    /// Number of those that have been started and have not ended.
+    count: usize,
+    /// The system's numbers of those that have begun.
+    tids: Vec<u32>,
+}
+
+/// A cold thread that has been started; dropping it forgets the thread.
+struct Started {
     threads: ColdThreads,
-    tid: u32,
+    tid: Option<u32>,
 }
 
 impl ColdThreads {
     pub(super) fn new(cores: &[u32]) -> ColdThreads {
-        ColdThreads(Arc::new(Confined { cores: cores.to_vec(), tids: Default::default() }))
+        ColdThreads(Arc::new(Confined { cores: cores.to_vec(), running: Default::default() }))
     }
 
     /// Starts a cold thread.
@@ -98,39 +105,54 @@ impl ColdThreads {
         name: &str,
         body: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<JoinHandle<T>> {
-        let threads = self.clone();
+        let mut started = Started::new(self);
         std::thread::Builder::new().name(name.to_string()).spawn(move || {
-            let _entered = threads.enter();
+            started.begin();
+            // What it holds is dropped before the thread is forgotten.
             body()
         })
+    }
+
+    /// Whether one has not ended.
+    pub(super) fn are_running(&self) -> bool {
+        self.running().count > 0
     }
 
     /// Confines the running threads to their cores once more: the kernel lets them run on others
     /// after one of these was lost.
     pub(super) fn confine_again(&self) {
-        for tid in self.tids().iter() {
+        for tid in &self.running().tids {
             // If the system refuses, the scheduler decides.
             let _ = pin::confine_thread(*tid, &self.0.cores);
         }
     }
 
-    /// Keeps the calling thread off the hot cores; if the system refuses, the scheduler decides.
-    fn enter(self) -> Entered {
-        let _ = pin::confine_current_thread(&self.0.cores);
-        let tid = pin::thread_id();
-        self.tids().push(tid);
-        Entered { threads: self, tid }
-    }
-
     /// No code panics while it holds the lock.
-    fn tids(&self) -> MutexGuard<'_, Vec<u32>> {
-        self.0.tids.lock().unwrap_or_else(PoisonError::into_inner)
+    fn running(&self) -> MutexGuard<'_, RunningThreads> {
+        self.0.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Entered {
+impl Started {
+    fn new(threads: &ColdThreads) -> Started {
+        threads.running().count += 1;
+        Started { threads: threads.clone(), tid: None }
+    }
+
+    /// Keeps the calling thread off the hot cores; if the system refuses, the scheduler decides.
+    fn begin(&mut self) {
+        let _ = pin::confine_current_thread(&self.threads.0.cores);
+        let tid = pin::thread_id();
+        self.threads.running().tids.push(tid);
+        self.tid = Some(tid);
+    }
+}
+
+impl Drop for Started {
     fn drop(&mut self) {
-        self.threads.tids().retain(|tid| *tid != self.tid);
+        let mut running = self.threads.running();
+        running.count -= 1;
+        running.tids.retain(|tid| Some(*tid) != self.tid);
     }
 }
 
@@ -261,10 +283,10 @@ pub(super) fn spawn_reader(threads: &ColdThreads, reader: Reader, stop: Stop) ->
 #[cfg(test)]
 mod tests {
     #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "harness")]
-    use super::{InputOrder, Model, ReadShot, Reader, Stop, join};
+    use super::{ColdThreads, InputOrder, Model, ReadShot, Reader, Stop, join};
     use crate::feed::stage::{Staged, stage};
     use std::sync::Arc;
-    use std::sync::mpsc::channel;
+    use std::sync::mpsc::{Sender, channel};
     use std::thread::spawn;
     use std::time::Duration;
 
@@ -275,6 +297,20 @@ mod tests {
         // Until here it could not end.
         drop(held);
         join(spawn(|| ()), Duration::from_secs(600));
+    }
+
+    #[test]
+    fn a_cold_thread_runs_until_it_has_dropped_what_it_holds() {
+        struct Held(ColdThreads, Sender<bool>);
+        impl Drop for Held {
+            fn drop(&mut self) {
+                let _ = self.1.send(self.0.are_running());
+            }
+        }
+        let (threads, (sender, was_running)) = (ColdThreads::new(&[]), channel());
+        let held = Held(threads.clone(), sender);
+        threads.spawn("held", move || drop(held)).unwrap().join().unwrap();
+        assert_eq!((was_running.recv(), threads.are_running()), (Ok(true), false));
     }
 
     /// Why reading ended, and what the feed takes.

@@ -49,14 +49,14 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Requests its final check and end.
-    pub(super) fn dismiss(&self) {
-        self.stop.stop();
+    /// Raised, it requests its final check and end.
+    pub(super) fn stop(&self) -> Stop {
+        self.stop.clone()
     }
 
     /// Requests its final check and end, and waits at most [`LEAVE_LIMIT`].
     pub(super) fn end(self) {
-        self.dismiss();
+        self.stop.stop();
         cold::join(self.thread, LEAVE_LIMIT);
     }
 }

@@ -198,7 +198,8 @@ fn an_unavailable_gpu_is_refused_in_one_sentence() {
         (("FAKE_RULES", "cuGraphUpload:2:1:0"), "uploading the graphs"),
     ] {
         let _one = engine();
-        let ran = on_driver(&World::new(), "run --device cuda --count 10", &[fake]);
+        let world = World::new();
+        let ran = on_driver(&world, "run --device cuda --count 10", &[fake]);
         // A device that fails in Warmup is a fault of a run that has begun.
         assert!(matches!(ran.status, Some(1 | 2)), "{part}: {:?} {}", ran.status, ran.err);
         if ran.status == Some(2) {
@@ -207,6 +208,12 @@ fn an_unavailable_gpu_is_refused_in_one_sentence() {
             assert!(is_role || ran.err.contains("; without a GPU: --device sim"), "{part}: {}", ran.err);
             assert!(ran.err.contains(part), "{part}: {}", ran.err);
             assert_eq!(ran.err.trim().lines().count(), 1, "{part}: {}", ran.err);
+            // Its locks of cores stay, and no board for a post-mortem.
+            let left = std::fs::read_dir(world.path("shm")).into_iter().flatten().flatten();
+            let is_lock = |name: &str| name.starts_with("cpu") && name.ends_with(".lock");
+            let left: Vec<_> =
+                left.map(|file| file.file_name()).filter(|name| !is_lock(&name.to_string_lossy())).collect();
+            assert!(left.is_empty(), "{part}: {left:?}");
         }
         assert!(!ran.err.contains("panicked"), "{}", ran.err);
     }
