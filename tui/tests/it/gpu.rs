@@ -347,6 +347,26 @@ fn every_silo_has_a_device_and_its_own_context() {
     assert!(report["notes"].to_string().contains("silos 2, devices 1: several silos"), "{}", report["notes"]);
 }
 
+/// As on a machine whose driver is in trouble: `nvidia-smi` never ends there.
+#[test]
+fn a_management_library_that_never_answers_holds_up_no_start_and_no_end() {
+    let _one = engine();
+    let (world, libraries) = (world(1), tempfile::tempdir().unwrap());
+    let source = world.put(
+        "nvml.c",
+        "#include <unistd.h>\nint nvmlInit_v2(void) { for (;;) pause(); }\n\
+        int nvmlDeviceGetHandleByPciBusId_v2(void) { return 0; }\nint nvmlDeviceGetClockInfo(void) { return 0; }\n",
+    );
+    let library = libraries.path().join("libnvidia-ml.so.1");
+    let compiled = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status().unwrap();
+    assert!(compiled.success());
+    let words = "run --profiles gpu --profile gpu --json --count 300 --rate max";
+    let path = std::env::join_paths([driver(), libraries.path()]).unwrap();
+    let report = Ran::new(words, world.command(words).env("LD_LIBRARY_PATH", path).output().unwrap()).exits(0).json();
+    answered(&report, 300);
+    assert_eq!(report["gpus"][0]["launches"], 300);
+}
+
 #[test]
 fn check_says_what_there_is() {
     let world = World::new();

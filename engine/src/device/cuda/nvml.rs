@@ -1,7 +1,7 @@
 //! Clock rates of a device, from the management library if present.
 //!
-//! Cold. Two calls a reading. Optional: without the library or an entry point there are no clock
-//! rates.
+//! Cold, on the thread of the device's supervisor. Two calls a reading. Optional: without the library or an
+//! entry point there are no clock rates.
 
 use libloading::Library;
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
@@ -22,9 +22,6 @@ pub(super) struct Clocks {
     /// Last: the entry points belong to it and must be dropped first.
     _library: Library,
 }
-
-// SAFETY: the library may be called from any thread, and its handles are valid on all of them.
-unsafe impl Send for Clocks {}
 
 impl Clocks {
     /// Opens the library for the device at `pci` (domain:bus:device).

@@ -118,7 +118,8 @@ struct SupervisorThread {
     orders: Receiver<()>,
     transits: Transits,
     watched: Option<Watched>,
-    clocks: Option<Clocks>,
+    /// The device's place on the bus.
+    pci: String,
     /// `None` until the first rig; the count is then that of the previous supervisor.
     removed: Option<Removed>,
     /// The latest rig.
@@ -163,7 +164,6 @@ pub fn supervise(
     let (say_ended, ended) = channel();
     let sample = Arc::new(Sample::default());
     let lent = RigLease { back, renewed: renewed_rigs, sample: Arc::clone(&sample) };
-    let clocks = Clocks::of(&facts.pci);
     let keeping = SupervisorThread {
         silo,
         index: facts.index,
@@ -176,7 +176,7 @@ pub fn supervise(
         orders: ordered,
         transits,
         watched: None,
-        clocks,
+        pci: facts.pci.clone(),
         removed: None,
         last: None,
     };
@@ -236,6 +236,8 @@ impl SupervisorThread {
     }
 
     fn run(mut self, renewed: &Sender<()>) {
+        // Here, because a driver in trouble may hold it up for ever.
+        let clocks = Clocks::of(&self.pci);
         let mut looks = 0;
         loop {
             match self.orders.recv_timeout(LOOK) {
@@ -253,7 +255,7 @@ impl SupervisorThread {
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    self.watch(looks % LOOKS_PER_READING == 0);
+                    self.watch((looks % LOOKS_PER_READING == 0).then_some(clocks.as_ref()));
                     looks += 1;
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -311,8 +313,8 @@ impl SupervisorThread {
         }
     }
 
-    /// Checks a working device once.
-    fn watch(&mut self, reading: bool) {
+    /// Checks a working device once; `clocks`: with a reading of its memory, and of its clocks if there are any.
+    fn watch(&mut self, reading: Option<Option<&Clocks>>) {
         if let Ok(first) = self.first.try_recv() {
             self.watched = Some(first);
             self.begin_count();
@@ -321,9 +323,9 @@ impl SupervisorThread {
         let Some(watched) = self.watched else { return };
         self.read_sample(&watched);
         self.judge_transits();
-        if reading {
+        if let Some(clocks) = reading {
             self.read_memory(&watched);
-            if let Some(clocks) = &self.clocks {
+            if let Some(clocks) = clocks {
                 let (sm, memory) = clocks.read_mhz();
                 board::set(&self.block().clock_sm_mhz, sm);
                 board::set(&self.block().clock_memory_mhz, memory);
