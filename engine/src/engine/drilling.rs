@@ -12,11 +12,13 @@
 
 use crate::board::layout::ROLES_MAX;
 use crate::board::{self, Board, Phase};
+use crate::host::memory::mib_left;
 use crate::hot::drill_role::{DrillCommand, Misbehaviour};
 use crate::profile::{Diagnostics, Profile, SpinPolicy};
 use crate::roles::RoleKind;
 use crate::stall::Cause;
 use crate::units::Ticks;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -148,7 +150,10 @@ pub enum DrillRefused {
     Timed,
     #[error("no thread of this engine runs {role} of silo 0, which this drill needs; this device has none")]
     NoRole { role: RoleKind },
-    #[error("only {found_mib} MiB of memory are free, and this drill needs {FREE_MIB_MIN}; free some")]
+    #[error(
+        "only {found_mib} MiB of memory are free for this process, and this drill needs {FREE_MIB_MIN}; free some, or \
+         raise the limit of its control group"
+    )]
     Memory { found_mib: u64 },
 }
 
@@ -245,7 +250,7 @@ impl Drilling {
         let span = span_of(drill, span, Duration::from_millis(u64::from(profile.limits.heartbeat_ms)))?;
         let thread = thread_of(board, drill.role()).ok_or(DrillRefused::NoRole { role: drill.role() })?;
         if drill == LiveDrill::PageFaults {
-            if let Some(found_mib) = free_mib().filter(|free| *free < FREE_MIB_MIN) {
+            if let Some(found_mib) = mib_left(Path::new("/")).filter(|free| *free < FREE_MIB_MIN) {
                 return Err(DrillRefused::Memory { found_mib });
             }
             drill_command.set_pages(PAGES_BYTES);
@@ -293,13 +298,6 @@ fn thread_of(board: &Board, role: RoleKind) -> Option<String> {
         let runs = block.roles[..count].iter().any(|place| board::get(&place.identity) == role as u64);
         runs.then(|| block.name.read())
     })
-}
-
-/// Available memory, MiB; `None` if the system does not report it.
-fn free_mib() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    Some(line.trim().split(' ').next()?.parse::<u64>().ok()? / 1024)
 }
 
 #[cfg(test)]

@@ -29,6 +29,11 @@ pub fn memory_left(root: &Path) -> Option<MemoryLeft> {
     of_groups(root).into_iter().chain(machine).min_by_key(|left| left.bytes)
 }
 
+/// MiB of [`memory_left`].
+pub fn mib_left(root: &Path) -> Option<u64> {
+    memory_left(root).map(|left| left.bytes >> 20)
+}
+
 fn of_groups(root: &Path) -> Vec<MemoryLeft> {
     let mounted = root.join("sys/fs/cgroup");
     let mut found = Vec::new();
@@ -64,7 +69,7 @@ fn of_group(directory: &Path, [limit, used, inactive]: [&str; 3]) -> Option<u64>
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
 
-    use super::{MemoryLeft, memory_left};
+    use super::{MemoryLeft, memory_left, mib_left};
     use crate::host::trees;
 
     #[test]
@@ -74,7 +79,7 @@ mod tests {
         assert_eq!(memory_left(dir.path()), None);
         write("proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:    4000 kB\n");
         let machine = MemoryLeft { bytes: 4000 << 10, group: None };
-        assert_eq!(memory_left(dir.path()), Some(machine.clone()));
+        assert_eq!((memory_left(dir.path()), mib_left(dir.path())), (Some(machine.clone()), Some(3)));
         write("proc/self/cgroup", "4:memory:/lab/a\n0::/lab/b\n");
         let first = "sys/fs/cgroup/memory/lab/a/memory";
         write(&format!("{first}.limit_in_bytes"), "9223372036854771712\n");

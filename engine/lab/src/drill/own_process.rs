@@ -8,6 +8,7 @@ use super::drill_engine::{DrillEngine, Pages, profile, rest};
 use super::{Drill, DrillError, DrillVerdict};
 use crate::board::snapshot::{AlarmView, FaultView, Snapshot};
 use crate::fault::FaultCode;
+use crate::host::memory::mib_left;
 use crate::host::{pin, priority};
 use crate::hot::drill_role::Misbehaviour;
 use crate::profile::{Priority, RuleId};
@@ -16,6 +17,7 @@ use crate::roles::RoleKind;
 use crate::stall::Cause;
 use pinwheel_edge::slot::word::ErrorCode;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -356,13 +358,11 @@ fn full_ring() -> Result<DrillVerdict, DrillError> {
 }
 
 fn enough_memory() -> Result<(), DrillError> {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let free_mib = line.and_then(|line| line.trim().split(' ').next()?.parse::<u64>().ok()).map(|kib| kib / 1024);
-    match free_mib {
-        Some(mib) if mib < 2048 => {
-            Err(DrillError::NotPermitted(format!("{mib} MiB of memory are free, and the drill needs 2048; free some")))
-        }
+    match mib_left(Path::new("/")) {
+        Some(mib) if mib < 2048 => Err(DrillError::NotPermitted(format!(
+            "{mib} MiB of memory are free for this process, and the drill needs 2048; free some, or raise the limit of \
+             its control group"
+        ))),
         _ => Ok(()),
     }
 }
