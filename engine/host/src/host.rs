@@ -39,6 +39,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use check::ranges;
 pub use machine::Quota;
 pub use topology::parse_cpu_list;
 
@@ -100,7 +101,7 @@ pub enum HostError {
          that directory and sys/devices/system/node, or name another"
     )]
     NoTree { path: String },
-    #[error("core {} is not allowed to this process; name cores of {}", list(.found), list(.allowed))]
+    #[error("core {} is not allowed to this process; name cores of {}", ranges(.found), ranges(.allowed))]
     NotAllowed { found: Vec<u32>, allowed: Vec<u32> },
 }
 

@@ -8,6 +8,7 @@
 //! A control group may grant fewer cores than asked for without an error, and some containers
 //! report success for wrong cores. So the allowed cores and the current core are read back.
 
+use super::check::ranges;
 use super::{HostError, list};
 
 /// Why a thread is not pinned as asked.
@@ -22,7 +23,7 @@ pub enum PinError {
     #[error(
         "found this thread allowed on core {}, expected core {} only; look for a control group or a program that \
          changes affinities",
-        list(.found), list(.expected)
+        ranges(.found), ranges(.expected)
     )]
     Mask { found: Vec<u32>, expected: Vec<u32> },
     #[error("found this thread running on core {found}, expected core {expected}; check that the core is online")]

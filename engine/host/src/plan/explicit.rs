@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::host::HostFacts;
+use crate::host::check::ranges;
 use crate::plan::silos;
 use crate::plan::{Plan, PlannedRole, PlannedThread, RoleKind};
 use crate::profile::{Decoders, Profile, SpinPolicy, THREAD_ROLES_MAX, ThreadSpec};
@@ -43,7 +44,7 @@ impl PlanError {
             ),
             Self::CoreNotAllowed { thread, core, allowed } => (
                 format!("thread {thread} on core {core}"),
-                format!("one of {allowed:?}"),
+                format!("one of {}", ranges(allowed)),
                 "name one of these or say None",
             ),
             Self::NameTwice { name } => {

@@ -95,7 +95,7 @@ fn a_plan_may_be_restricted_to_cores_that_the_machine_has() {
     let plan = Plan::auto(&profile(1), &host);
     assert_eq!((plan.hot_cores(), plan.cold_cores), (vec![3, 4, 5, 8], vec![2]));
     let said = host.restrict(&[2, 9]).unwrap_err().to_string();
-    assert_eq!(said, "core 9 is not allowed to this process; name cores of 2,3,4,5,8");
+    assert_eq!(said, "core 9 is not allowed to this process; name cores of 2-5,8");
 }
 
 #[test]
