@@ -198,7 +198,7 @@ impl Model {
 impl fmt::Display for Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Mechanism { probability, components } in &self.errors {
-            write!(f, "error({probability})")?;
+            write!(f, "error({})", number(*probability))?;
             let is_empty = |part: &&Component| part.detectors.is_empty() && part.observables.is_empty();
             for (index, part) in components.iter().filter(|part| !is_empty(part)).enumerate() {
                 f.write_str(if index > 0 { " ^" } else { "" })?;
@@ -210,7 +210,7 @@ impl fmt::Display for Model {
         for (detector, coordinates) in (0u32..).zip(&self.coordinates) {
             let is_herald = self.heralds.binary_search(&detector).is_ok();
             if !coordinates.is_empty() || is_herald {
-                let numbers: Vec<String> = coordinates.iter().map(f64::to_string).collect();
+                let numbers: Vec<String> = coordinates.iter().copied().map(number).collect();
                 let tag = if is_herald { "[herald]" } else { "" };
                 // Stim reads empty parentheses as one coordinate, 0.
                 let arguments = if numbers.is_empty() { String::new() } else { format!("({})", numbers.join(", ")) };
@@ -223,6 +223,12 @@ impl fmt::Display for Model {
         }
         self.observables.checked_sub(1).into_iter().try_for_each(|last| writeln!(f, "logical_observable L{last}"))
     }
+}
+
+/// A number as Stim reads it: it takes no more than 63 characters.
+fn number(value: f64) -> String {
+    let text = value.to_string();
+    if text.len() > 63 { format!("{value:e}") } else { text }
 }
 
 const fn width(bits: u32) -> usize {

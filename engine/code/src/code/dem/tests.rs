@@ -282,3 +282,12 @@ fn parts_whose_targets_cancel_are_no_parts() {
         assert_eq!(Model::parse(model.to_string().as_bytes()).unwrap().hash(), model.hash(), "{text}");
     }
 }
+
+/// Stim 1.16 reads 63 characters of a number, and refuses the rest.
+#[test]
+fn numbers_are_written_as_short_as_stim_reads_them() {
+    let text = "error(0.00000125) D0\nerror(1.2345678901234568e-60) D0\ndetector(-1e300, 0.5) D0\n";
+    assert_eq!(parse(text).to_string(), text);
+    let longest = parse(&format!("error({}) D0", f64::MIN_POSITIVE)).to_string();
+    assert_eq!(longest, "error(2.2250738585072014e-308) D0\ndetector D0\n");
+}
