@@ -266,10 +266,10 @@ impl Wheel {
                 polled.is_behind = true;
                 return;
             }
-            // Cut before any timer is handed out: the wheel stays consistent if the caller panics.
-            self.lists.cut(list, head);
             polled.expired += head.len();
-            for position in head.positions() {
+            for (one, position) in head.one_by_one() {
+                // Cut before it is handed out: the others stay armed if the caller panics.
+                self.lists.cut(list, one);
                 let Timer { deadline, payload, index, generation } = *self.lists.at(position);
                 self.lists.wipe(position);
                 self.release(index);

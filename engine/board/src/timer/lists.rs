@@ -107,6 +107,12 @@ impl Head {
     pub(super) fn positions(self) -> impl Iterator<Item = Position> {
         (self.from..self.to).map(move |place| Position(self.line << 4 | place))
     }
+
+    /// Each of them as a head to cut, with its position: the last one first.
+    pub(super) fn one_by_one(self) -> impl Iterator<Item = (Head, Position)> {
+        let one = move |from: u32| (Head { from, to: from + 1, ..self }, Position(self.line << 4 | from));
+        (self.from..self.to).rev().map(one)
+    }
 }
 
 #[derive(Debug)]

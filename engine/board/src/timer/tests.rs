@@ -111,6 +111,24 @@ fn a_cancelled_timer_never_expires_and_its_handle_is_stale() {
 }
 
 #[test]
+fn a_caller_that_panics_loses_the_timer_that_it_was_handed_and_no_other() {
+    let mut wheel = wheel(4);
+    let handles = [1, 2, 3].map(|payload| wheel.arm(Ticks(5_000), payload).unwrap());
+    let mut handed = None;
+    let panics = |expired: Expired| {
+        handed = Some(expired.handle);
+        panic!("the caller's")
+    };
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| wheel.poll(Ticks(6_000), panics)));
+    assert!(caught.is_err() && wheel.len() == 2);
+    let left: Vec<Handle> = handles.into_iter().filter(|handle| Some(*handle) != handed).collect();
+    assert_eq!(wheel.cancel(handed.unwrap()), None);
+    assert!(wheel.cancel(left[0]).is_some());
+    let (_, found) = drain(&mut wheel, Ticks(6_000));
+    assert_eq!((found.len(), found[0].handle, wheel.is_empty()), (1, left[1], true));
+}
+
+#[test]
 fn a_handle_of_another_wheel_is_stale() {
     let foreign = wheel(1).arm(Ticks(5_000), 1).unwrap();
     let mut wheel = wheel(2);
