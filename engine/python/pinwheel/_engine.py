@@ -8,6 +8,7 @@ import json
 import math
 import os
 import re
+import sys
 import warnings
 import weakref
 from types import TracebackType
@@ -23,6 +24,10 @@ from ._shots import Bits, packed_shots
 _IS_MODEL = re.compile(r"\s*(error|detector|logical_observable|repeat|shift_detectors)(\s*[(\[]|\s+[DL\d])|[^\n]*\n")
 # Engines of this process that may still run when the interpreter ends.
 _RUNNING: weakref.WeakSet[Engine] = weakref.WeakSet()
+
+# The process of a decoder plugin; by itself an engine would start this process's own program with words of pinwheel's.
+if sys.executable:
+    _core.set_plugin_host(sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "_plugin_host.py"))
 
 
 class Engine:

@@ -8,6 +8,7 @@
 //! | [`packed`] | checks of packed shots |
 //! | [`decoder`] | a model prepared for decoding, and batches of shots |
 //! | [`traffic`] | the client of an engine: shots sent, answers received |
+//! | [`plugin`] | the process of a decoder plugin |
 //! | [`engine`] | an engine in this process, or a running one of another process |
 //! | [`run`] | what a run left |
 //!
@@ -16,6 +17,7 @@
 mod packed;
 mod decoder;
 mod traffic;
+mod plugin;
 mod engine;
 mod run;
 
@@ -33,6 +35,8 @@ mod _core {
     use super::decoder::{Answers, Decoder};
     #[pymodule_export]
     use super::engine::Engine;
+    #[pymodule_export]
+    use super::plugin::{plugin_host, set_plugin_host};
     #[pymodule_export]
     use super::run::Run;
     #[pymodule_export]

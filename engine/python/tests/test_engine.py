@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -104,6 +105,19 @@ def test_threads_share_an_engine_and_each_takes_its_own_answers(engine):
     for thread in threads:
         thread.join(60)
     assert not failed and not any(thread.is_alive() for thread in threads)
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
+def test_a_decoder_plugin_runs_in_a_process_of_its_own(tmp_path):
+    source, library = pathlib.Path(__file__).parents[2] / "plugins/single_mechanisms.c", tmp_path / "single.so"
+    subprocess.run(["cc", "-std=c11", "-shared", "-fPIC", "-o", library, source], check=True)
+    model, named = "error(0.1) D0 L0\nerror(0.1) D1\n", f"plugin:{library}"
+    with pinwheel.Engine(PATIENT, model=model, decoder=named) as engine:
+        assert engine.decode([[0, 0], [1, 0], [0, 1], [1, 1]]).tolist() == [[0], [1], [0], [1]]
+        assert engine.decoder("matching")["acknowledged"] and engine.decoder(named)["acknowledged"]
+        assert engine.decode([[1, 0]]).tolist() == [[1]]
+    assert engine.report["decoder"] == "plugin single.so in its own process"
+    assert engine.report["answered"] == 5 and not engine.report["errors"]
 
 
 def test_two_threads_that_wait_for_an_answer_each_get_one(tmp_path):
