@@ -388,7 +388,7 @@ def attach(run: int | str | os.PathLike[str] | None = None) -> Engine:
 
     run: its process number, its run's name or directory. None: the only running engine.
 
-    Its live source takes shots if it is shm:NAME, unix:PATH or udp:HOST:PORT. A region has one client at a time: the
+    Its live source takes shots if it is shm:NAME, unix:PATH or udp:ADDRESS:PORT. A region has one client at a time: the
     first call that needs it connects. A datagram may be lost, and then the shot has no answer.
 
     Raises ConnectionError if there is no such engine, or several.

@@ -422,7 +422,7 @@ impl Engine {
         let place = match LivePlace::parse(&self.input) {
             Ok(place) if !matches!(place, LivePlace::Cudaq { .. }) => place,
             _ => {
-                let (found, expected) = (format!("input {}", self.input), "shm:NAME, unix:PATH or udp:HOST:PORT");
+                let (found, expected) = (format!("input {}", self.input), "shm:NAME, unix:PATH or udp:ADDRESS:PORT");
                 let remedy = "start it with pinwheel run --input shm:NAME";
                 return Err(value_error(Unusable::new(about, found, expected, remedy)));
             }

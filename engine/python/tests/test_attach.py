@@ -239,7 +239,8 @@ def test_a_call_that_waits_for_a_killed_engine_raises_a_sentence():
 def test_an_engine_that_draws_its_shots_takes_none_and_its_rate_can_be_set():
     process, engine = started("--rate", "500")
     try:
-        with pytest.raises(ValueError, match=re.escape("expected shm:NAME, unix:PATH or udp:HOST:PORT; start it with")):
+        sentence = "expected shm:NAME, unix:PATH or udp:ADDRESS:PORT; start it with"
+        with pytest.raises(ValueError, match=re.escape(sentence)):
             engine.submit(np.zeros((1, 24), bool))
         done = engine.rate(700.0, why="faster")
         assert (done["hz"], done["pid"]) == (700.0, process.pid)
