@@ -188,6 +188,8 @@ impl Traffic {
                     }
                 }
             } else if self.receive()? == 0 {
+                // Another shot may be sent before this one goes on, of which only parts were: it takes another number.
+                self.next[batch.stream as usize] += u64::from(has_room && self.client.has_begun());
                 break;
             }
         }

@@ -44,7 +44,7 @@ pub trait Client: Send {
     fn welcome(&mut self) -> io::Result<Option<Welcome>>;
 
     /// Sends a shot, with `bits` in `b8` format. Returns `false` if there is no room yet, or no welcome;
-    /// send the same shot again then.
+    /// send the same shot again then, or another one by another number.
     ///
     /// # Errors
     /// Errors of the system; `bits` of another length than the welcome says.
@@ -57,6 +57,11 @@ pub trait Client: Send {
     /// # Errors
     /// As [`Client::send`]; `soft` of another length than the welcome says, through shared memory.
     fn send_soft(&mut self, stream: u32, sequence: u64, bits: &[u8], soft: &[u8]) -> io::Result<bool>;
+
+    /// Whether parts of the last shot were sent, and others had no room.
+    fn has_begun(&self) -> bool {
+        false
+    }
 
     /// Passes received answers to `take`; returns how many.
     ///
@@ -121,8 +126,8 @@ pub struct SocketClient {
     socket: Socket,
     session: u64,
     parts: u32,
-    /// Parts sent of a shot that had no room for all of them.
-    parts_sent: u32,
+    /// A shot that had no room for all of its parts, and how many were sent.
+    begun: ((u32, u64), u32),
     welcome: Option<Welcome>,
     out: Vec<u8>,
     part: Vec<u8>,
@@ -153,7 +158,7 @@ impl SocketClient {
             socket,
             session: session.max(1),
             parts: parts.clamp(1, ROUNDS_MAX),
-            parts_sent: 0,
+            begun: ((0, 0), 0),
             welcome: None,
             out: Vec::new(),
             part: Vec::new(),
@@ -270,14 +275,21 @@ impl Client for SocketClient {
     }
 
     fn send_soft(&mut self, stream: u32, sequence: u64, bits: &[u8], soft: &[u8]) -> io::Result<bool> {
-        while self.parts_sent < self.parts {
-            if !self.send_soft_part((stream, sequence), bits, soft, self.parts_sent)? {
+        if self.begun.0 != (stream, sequence) {
+            self.begun = ((stream, sequence), 0);
+        }
+        while self.begun.1 < self.parts {
+            if !self.send_soft_part((stream, sequence), bits, soft, self.begun.1)? {
                 return Ok(false);
             }
-            self.parts_sent += 1;
+            self.begun.1 += 1;
         }
-        self.parts_sent = 0;
+        self.begun.1 = 0;
         Ok(true)
+    }
+
+    fn has_begun(&self) -> bool {
+        self.begun.1 > 0
     }
 
     fn receive(&mut self, take: &mut dyn FnMut(&Received)) -> io::Result<usize> {
@@ -348,6 +360,7 @@ mod tests {
     use crate::feed::cudaq::frame;
     use crate::units::Nanos;
     use std::net::UdpSocket;
+    use std::os::unix::net::UnixDatagram;
 
     /// An engine's socket, and a client that it has welcomed.
     fn welcomed(parts: u32, bits: u32, encoding: Encoding) -> (UdpSocket, SocketClient) {
@@ -399,6 +412,41 @@ mod tests {
     #[test]
     fn a_shot_is_sent_in_no_more_parts_than_it_has_bits() {
         assert_eq!(parts_sent(30, 24, Encoding::Bits), 24);
+    }
+
+    /// Else its parts would follow those of the shot before, in one shot.
+    #[test]
+    fn another_shot_after_one_that_had_no_room_for_all_parts_is_sent_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("in");
+        let engine = UnixDatagram::bind(&path).unwrap();
+        let mut client = SocketClient::connect(&SourceAddress::Unix(path), 7, 2).unwrap();
+        assert_eq!(client.welcome().unwrap(), None);
+        let mut bytes = vec![0; DATAGRAM_BYTES_MAX];
+        let (_, from) = engine.recv_from(&mut bytes).unwrap();
+        let encoding = Encoding::Bits;
+        let welcome = Welcome { epoch: 1, session: 7, streams: 2, observables: 1, bits: 16, encoding, soft_bytes: 0 };
+        let length = packet::write_welcome(&mut bytes, &welcome);
+        engine.send_to_addr(&bytes[..length], &from).unwrap();
+        while client.welcome().unwrap().is_none() {}
+        let mut sequence = 0;
+        while client.send(0, sequence, &[1, 2]).unwrap() {
+            sequence += 1;
+        }
+        // Room for one datagram at a time, until the second part of a shot has none.
+        while !client.has_begun() {
+            engine.recv(&mut bytes).unwrap();
+            sequence += u64::from(client.send(0, sequence, &[1, 2]).unwrap());
+        }
+        engine.set_nonblocking(true).unwrap();
+        while engine.recv(&mut bytes).is_ok() {}
+        assert!(client.send(1, 0, &[3, 4]).unwrap() && !client.has_begun());
+        let mut rounds = Vec::new();
+        while let Ok(length) = engine.recv(&mut bytes) {
+            let Some(packet::Request::Shot(part)) = packet::request(&bytes[..length]) else { continue };
+            rounds.push((part.stream, part.round, part.payload.to_vec()));
+        }
+        assert_eq!(rounds, [(1, 0, vec![3]), (1, 1, vec![4])]);
     }
 
     #[test]
