@@ -443,6 +443,13 @@ impl Engine {
         self.executor.execute(command, by)
     }
 
+    /// Executes commands as [`Engine::execute`] does, on another cold thread: one that reads a file or
+    /// prepares decoders takes as long as that takes.
+    pub fn commands(&self) -> impl Fn(Command, &Actor) -> Result<Accepted, Refused> + Send + use<> {
+        let executor = self.executor.clone();
+        move |command, by| executor.execute(command, by)
+    }
+
     /// Queue of move requests, for another cold thread.
     pub fn moves(&self) -> Arc<MoveRequests> {
         Arc::clone(&self.executor.moves)

@@ -7,6 +7,7 @@
 //! no files behind.
 
 pub mod args;
+mod aside;
 mod console_handle;
 mod hosts;
 mod next_request;

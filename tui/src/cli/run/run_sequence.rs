@@ -17,6 +17,7 @@
 //! its own run directory and report.
 
 use super::args::RunArgs;
+use super::aside::{Aside, spawn};
 use super::next_request::{allows_next_run, is_same, request};
 use super::{Reader, Run, open_sink};
 use crate::cli::input::{self, Loaded};
@@ -82,6 +83,8 @@ pub(super) struct RunSequence {
     replies: Vec<Reply>,
     /// Receives the answers to this console's requests to change the input.
     answers: Vec<Receiver<Result<Done, String>>>,
+    /// This console's command that prepares decoders.
+    aside: Aside,
     start_options: StartOptions,
 }
 
@@ -99,6 +102,7 @@ impl RunSequence {
             failed: None,
             replies: Vec::new(),
             answers: Vec::new(),
+            aside: Aside::default(),
             start_options,
         }
     }
@@ -115,6 +119,7 @@ impl RunSequence {
                 Err(_gone) => self.fail("the thread that started it ended without a result"),
             }
         }
+        std::mem::take(&mut self.aside).end();
         let (failed, status) = (self.failed.take(), self.status);
         self.run.map(|run| (run, status)).ok_or_else(|| failed.unwrap_or_else(|| NO_RUN.to_owned()))
     }
@@ -154,6 +159,12 @@ impl RunSequence {
             if self.run.is_none() {
                 return Ok(());
             }
+        }
+        if matches!(command, Command::Decoder { .. } | Command::Model { .. } | Command::Shadow { .. }) {
+            let (execute, command, by) = (self.engine()?.commands(), command.clone(), by.clone());
+            let what = command.to_string();
+            let refused = move |why| format!("{what} refused: {why}");
+            return self.aside.begin(move || execute(command, &by).map(drop).map_err(refused));
         }
         let accepted = self.engine()?.execute(command.clone(), by).map_err(|refused| refused.to_string())?;
         if let Accepted::Input(answer) = accepted {
@@ -218,6 +229,7 @@ impl RunSequence {
                 Err(TryRecvError::Disconnected) => self.fail("the thread that started it ended without a result"),
             },
         }
+        self.replies.extend(self.aside.refusal().map(Reply::Refused));
         self.answers.retain(|answer| match answer.try_recv() {
             Ok(Err(said)) => {
                 self.replies.push(Reply::Refused(said));
@@ -369,9 +381,3 @@ impl RunSequence {
 
 /// Refusal of a new input while the engine drains.
 const DRAINING: &str = "the engine is draining and takes no other input; start a new run after its end";
-
-#[expect(clippy::disallowed_methods, reason = "a cold thread; it inherits the cores of the thread that starts it")]
-fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), String> {
-    let refused = |error| format!("no thread could be started ({error}); raise the process limit (ulimit -u)");
-    std::thread::Builder::new().name(name.to_owned()).spawn(body).map(drop).map_err(refused)
-}
