@@ -128,14 +128,10 @@ pub fn send(args: &SendArgs) -> Result<u8, Refusal> {
     let clock = Clock::machine();
     // Session numbers must grow with each start.
     let session = clock.started_utc().as_nanos() as u64;
-    let trouble = |error: &dyn std::fmt::Display| {
-        let expected = "an engine's live source there";
-        let remedy = format!("start one with: pinwheel run --input {}", args.place);
-        Refusal::unusable(args.place.to_string(), error.to_string(), expected, remedy)
-    };
+    let trouble = |error| unreachable(&args.place, &error);
     let decoders = decoders(args)?;
-    let mut client = reach(args, decoders.as_ref(), session, &clock).map_err(|error| trouble(&error))?;
-    let welcome = greet(client.as_mut(), &clock).map_err(|error| trouble(&error))?;
+    let mut client = reach(args, decoders.as_ref(), session, &clock).map_err(trouble)?;
+    let welcome = greet(client.as_mut(), &clock).map_err(trouble)?;
     let shots = shots_of(&args.file, args.format, &welcome)?;
     let count = shots.len() as u64 * u64::from(args.laps);
     if count > SHOTS_MAX {
@@ -148,7 +144,7 @@ pub fn send(args: &SendArgs) -> Result<u8, Refusal> {
         predictions.map(|path| Ok::<_, Refusal>((path, Output::file(path, "--predictions")?))).transpose()?;
     let mut run = Run::new(&clock, (&shots, soft.as_ref()), &welcome, rate_hz, count);
     run.observables = predictions.is_some().then(Vec::new);
-    run.through(client.as_mut()).map_err(|error| trouble(&error))?;
+    run.through(client.as_mut()).map_err(trouble)?;
     let report = run.report();
     let mut status = u8::from(report.unsent + report.lost + report.errors + report.doubled > 0);
     if let Some((path, output)) = predictions
@@ -161,6 +157,20 @@ pub fn send(args: &SendArgs) -> Result<u8, Refusal> {
         status = 1;
     }
     Ok(args.print.to_stdout(&report, || text(&report), status))
+}
+
+/// Why the source at `place` takes no shots of ours.
+fn unreachable(place: &LivePlace, error: &io::Error) -> Refusal {
+    let (expected, remedy) = match error.kind() {
+        // A client's own sentence says all.
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
+            return Refusal::Content { about: place.to_string(), said: error.to_string() };
+        }
+        io::ErrorKind::AddrInUse => ("no other client there", "end that client, or wait for its end".to_owned()),
+        io::ErrorKind::PermissionDenied => ("a source that we may use", "send as the engine's user".to_owned()),
+        _ => ("an engine's live source there", format!("start one with: pinwheel run --input {place}")),
+    };
+    Refusal::unusable(place.to_string(), error.to_string(), expected, remedy)
 }
 
 /// The shots of a file, in the form that the engine's source accepts unless a format is named.
@@ -479,7 +489,8 @@ fn text(report: &Report) -> String {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
     use super::{
-        Client, Clock, Encoding, Format, Layout, OBSERVABLE_WORDS_MAX, Run, ShotSet, WINDOW, Welcome, shots_of,
+        Client, Clock, Encoding, Format, Layout, LivePlace, OBSERVABLE_WORDS_MAX, Run, ShotSet, WINDOW, Welcome,
+        shots_of, unreachable,
     };
     use pinwheel_engine::feed::client::Received;
     use std::{fs, io};
@@ -503,6 +514,22 @@ mod tests {
         fn receive(&mut self, take: &mut dyn FnMut(&Received)) -> io::Result<usize> {
             Ok(self.0.drain(..).inspect(|answer| take(answer)).count())
         }
+    }
+
+    /// Not what helps against a missing engine.
+    #[test]
+    fn an_engine_that_takes_none_of_our_shots_is_told_from_one_that_is_missing() {
+        let place = LivePlace::parse("shm:a").unwrap();
+        let said = |kind, text: &str| unreachable(&place, &io::Error::new(kind, text)).to_string();
+        let start = "expected an engine's live source there; start one with: pinwheel run --input shm:a";
+        assert!(said(io::ErrorKind::NotFound, "nothing").ends_with(start));
+        for (kind, remedy) in [(io::ErrorKind::AddrInUse, "end that client"), (io::ErrorKind::PermissionDenied, "user")]
+        {
+            let said = said(kind, "no");
+            assert!(said.contains(remedy) && !said.contains("start one"), "{said}");
+        }
+        let own = "found a call of 300 bytes, expected at most the slot's 256; send more parts, or larger slots";
+        assert_eq!(said(io::ErrorKind::InvalidInput, own), format!("shm:a: {own}"));
     }
 
     /// They were read as bits: 32 times as many shots.
