@@ -14,6 +14,7 @@ use super::yield_policy::{Holds, Move, YieldPolicy, waits_too_long};
 use crate::board::{self, Board};
 use crate::clock::Clock;
 use crate::host::neighbours::{Competitor, Scan, competitors, own_uid, scan, user};
+use crate::profile::Courtesy;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -132,13 +133,20 @@ impl Watch {
             }
             (Some(_), _) => {
                 orders.resume(&self.board);
-                note.write(
-                    &self.board,
-                    "courtesy: no other user's thread waits any more; the profile's spin policy is back",
-                );
+                note.write(&self.board, &returned(rule.as_ref()));
             }
             (None, _) => {}
         }
+    }
+}
+
+/// Why the profile's policies are in force again.
+fn returned(rule: Option<&Courtesy>) -> String {
+    match rule {
+        Some(Courtesy { quiet_s, .. }) => format!(
+            "courtesy: for {quiet_s} s no other user's thread has waited too long; the profile's spin policy is back"
+        ),
+        None => "courtesy: the profile in force has none; its spin policy is back".to_owned(),
     }
 }
 
@@ -148,4 +156,16 @@ fn named(competitor: &Competitor) -> String {
     let (waited_ms, span_ms) = (competitor.waited_ns / 1_000_000, competitor.span_ns / 1_000_000);
     let Competitor { command, pid, core, .. } = competitor;
     format!("{command} (process {pid}, user {user}), who waited {waited_ms} ms of {span_ms} ms for core {core}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Courtesy, returned};
+
+    #[test]
+    fn a_courtesy_that_the_profile_no_longer_has_does_not_say_that_nobody_waits() {
+        assert!(returned(Some(&Courtesy { wait_ms: 100, quiet_s: 30 })).contains("for 30 s no other user's thread"));
+        let without = returned(None);
+        assert!(without.contains("has none") && !without.contains("wait"), "{without}");
+    }
 }
