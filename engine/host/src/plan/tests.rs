@@ -368,10 +368,7 @@ fn impossible_explicit_plans_are_refused_with_the_reason() {
         refusal(specs)
     };
     let error = with(&|specs| specs[1].core = Some(4));
-    assert_eq!(
-        error.to_string(),
-        "found thread work on core 4, expected one of 0-3; name one of these or say None"
-    );
+    assert_eq!(error.to_string(), "found thread work on core 4, expected one of 0-3; name one of these or say None");
     let parts = ["thread work on core 4", "one of 0-3", "name one of these or say None"];
     assert_eq!(error.parts(), parts.map(str::to_owned).into());
     let error = with(&|specs| specs.extend((3..8).map(|n| spec(&format!("d{n}"), &[Decode], Some(n)))));
