@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Longest wait for a reply: above the limit of a command plus its acknowledgement.
-const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
+pub const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The same where files are read or decoders prepared first: a plugin may load for half a minute.
 const LONG_REPLY_TIMEOUT: Duration = Duration::from_secs(70);
 
@@ -93,6 +93,10 @@ impl Wire {
     /// [`WireError`].
     pub fn ask(&mut self, command: Command, why: &str) -> Result<Outcome, WireError> {
         let timeout = reply_timeout(&command);
+        self.ask_within(command, why, timeout)
+    }
+
+    fn ask_within(&mut self, command: Command, why: &str, timeout: Duration) -> Result<Outcome, WireError> {
         let socket = |error: io::Error| WireError { path: self.path.clone(), error: in_words(error, timeout) };
         self.stream.get_ref().set_read_timeout(Some(timeout)).map_err(socket)?;
         let mut line = serde_json::to_vec(&Request::new(command, why)).map_err(|error| socket(error.into()))?;
@@ -162,11 +166,24 @@ impl ControlSocket {
         self.open(command, why).map(|(_, done)| done)
     }
 
+    /// As [`ControlSocket::execute`], and waits `limit` for the reply, whatever the command.
+    ///
+    /// # Errors
+    /// As [`ControlSocket::execute`].
+    pub fn execute_within(&self, command: Command, why: &str, limit: Duration) -> Result<Done, CommandError> {
+        self.exchange(command, why, limit).map(|(_, done)| done)
+    }
+
     /// As [`ControlSocket::execute`], and keeps the connection for other commands.
     ///
     /// # Errors
     /// As [`ControlSocket::execute`].
     pub fn open(&self, command: Command, why: &str) -> Result<(Wire, Done), CommandError> {
+        let timeout = reply_timeout(&command);
+        self.exchange(command, why, timeout)
+    }
+
+    fn exchange(&self, command: Command, why: &str, timeout: Duration) -> Result<(Wire, Done), CommandError> {
         let (pid, about) = (self.pid, format!("engine of process {}", self.pid));
         let path = self.path.as_deref().ok_or_else(|| {
             let remedy = "the run's notes say why it has none";
@@ -191,7 +208,7 @@ impl ControlSocket {
             Unusable::new(&about, found, expected, "act as its user, or as root")
         };
         let mut wire = Wire::connect(path, self.uid).map_err(unusable)?;
-        match wire.ask(command, why).map_err(unusable)? {
+        match wire.ask_within(command, why, timeout).map_err(unusable)? {
             Outcome::Refused(said) => Err(CommandError::Refused { pid, said }),
             Outcome::Done(done) => Ok((wire, done)),
         }
@@ -280,6 +297,9 @@ mod tests {
         let expected = "engine of process 7: found no reply within 10 s, expected one, unless the engine is frozen; see \
                         where with pinwheel dump 7; it may still execute the command once it goes on";
         assert_eq!(said, expected);
+        let plugin = Command::Decoder { decoder: "plugin:a.so".to_owned(), stream: None };
+        let said = socket.execute_within(plugin, "", Duration::from_secs(1)).unwrap_err().to_string();
+        assert_eq!(said, expected.replace("10 s", "1 s"), "however long its preparation may take");
     }
 
     #[test]

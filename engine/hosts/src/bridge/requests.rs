@@ -10,7 +10,7 @@ use crate::membership::State;
 use crate::status::{HostRow, Status, Trip};
 use pinwheel_engine::engine::wire::{Outcome, VERSION, read_request};
 use pinwheel_engine::engine::{Command, NOTE_CHARS_MAX};
-use pinwheel_report::control::{CommandError, ControlSocket};
+use pinwheel_report::control::{CommandError, ControlSocket, REPLY_TIMEOUT};
 use pinwheel_report::moment;
 use serde_json::json;
 use std::sync::Arc;
@@ -235,7 +235,8 @@ fn note(text: &str, from: &str) -> String {
 }
 
 fn outcome(control: &ControlSocket, command: Command, why: &str) -> Outcome {
-    match control.execute(command, why) {
+    // The host that asks waits no longer for any command.
+    match control.execute_within(command, why, REPLY_TIMEOUT) {
         Ok(done) => Outcome::Done(done),
         Err(CommandError::Refused { said, .. }) => Outcome::Refused(said),
         Err(CommandError::Unusable(unusable)) => Outcome::Refused(unusable.to_string()),
