@@ -262,7 +262,8 @@ fn a_lost_device_is_made_anew_while_the_cpu_goes_on() {
     let _one = engine();
     // In Live: warm-up at this rate launches fewer.
     for rules in ["cuGraphLaunch:710:3000:1:sticky", "cuGraphLaunch:710:3000:1:sticky,cuCtxCreate_v4:46:2:2"] {
-        let world = world(1);
+        // Launches that have not ended by then hold all workers, now and then.
+        let world = world_with(1, 2_000_000);
         until_seen([12_000, 48_000, 192_000], |shots| {
             let words = format!("--count {shots} --rate 6000");
             let report = judged(run(&world, &words, &[("FAKE_RULES", rules)]));
@@ -285,8 +286,9 @@ fn a_lost_device_is_made_anew_while_the_cpu_goes_on() {
 #[test]
 fn after_an_error_of_a_kernel_the_cpu_goes_on_and_the_report_asks_for_a_restart() {
     let _one = engine();
-    // The launch says so, or the driver notices 150 ms later, when the launches are overdue.
-    for (rule, deadline_us) in [("sticky", 20_000_000), ("fault", 100_000)] {
+    // The launch says so, or the driver notices 150 ms later, when the launches are overdue. Until then the shots of
+    // launches that have not ended wait.
+    for (rule, deadline_us) in [("sticky", 2_000_000), ("fault", 100_000)] {
         let world = world_with(1, deadline_us);
         until_seen([12_000, 48_000, 192_000], |shots| {
             let words = format!("--count {shots} --rate 6000");
@@ -309,7 +311,8 @@ fn after_an_error_of_a_kernel_the_cpu_goes_on_and_the_report_asks_for_a_restart(
 #[test]
 fn an_error_of_a_kernel_takes_the_device_from_every_silo_of_the_process() {
     let _one = engine();
-    let world = world(1);
+    // Where launches of all workers are under way, the other silo notices when they are overdue.
+    let world = world_with(1, 2_000_000);
     until_seen([12_000, 48_000, 192_000], |shots| {
         let words = format!("--silos 2 --streams 4 --count {shots} --rate 6000");
         let report = judged(run(&world, &words, &[("FAKE_RULES", "cuGraphLaunch:700:3000:1:sticky")]));
@@ -324,7 +327,7 @@ fn a_device_whose_graphs_all_hang_is_opened_anew_when_they_have_ended() {
     let world = world_with(1, 100_000);
     // Graphs of every worker end long after the deadline of a launch.
     let fake = [("FAKE_RULES", "cuGraphLaunch:1500:3000:64:delay")];
-    until_seen([12_000, 48_000, 192_000], |shots| {
+    until_seen([24_000, 72_000, 216_000], |shots| {
         let report = judged(run(&world, &format!("--count {shots} --rate 6000"), &fake));
         answered(&report, shots);
         let gpu = &report["gpus"][0];
@@ -385,7 +388,14 @@ fn check_says_what_there_is() {
 fn gpu_check_holds_on_a_sound_driver_and_fails_on_another() {
     let _one = engine();
     let world = World::new();
-    let ran = on_driver(&world, "gpu-check --quick --json", &[]).exits(0);
+    // An error of one context alone; one of a kernel would fail the following steps too.
+    let broken = [("FAKE_RULES", "cuGraphLaunch:710:700:1:sticky")];
+    let check = |fake: &[(&str, &str)]| on_driver(&World::new(), "gpu-check --quick --json", fake);
+    // Each waits for much of its time.
+    let (ran, broken) = std::thread::scope(|scope| {
+        let broken = scope.spawn(|| check(&broken));
+        (check(&[]).exits(0), broken.join().unwrap())
+    });
     let found = ran.json();
     has_keys(&found, "driver device steps launch_ns rx_to_ready_ns host_overhead_ns batches compared faults");
     for step in found["steps"].as_array().unwrap() {
@@ -394,9 +404,7 @@ fn gpu_check_holds_on_a_sound_driver_and_fails_on_another() {
     let sticky = found["steps"].as_array().unwrap().last().unwrap();
     assert!(sticky["detail"].as_str().unwrap().contains("restart the engine"), "{sticky}");
     assert!(found["faults"].as_array().unwrap().len() >= 6 && found["launch_ns"]["count"].as_u64() > Some(0));
-    // An error of one context alone; one of a kernel would fail the following steps too.
-    let broken = [("FAKE_RULES", "cuGraphLaunch:710:700:1:sticky")];
-    let found = on_driver(&world, "gpu-check --quick --json", &broken).exits(1).json();
+    let found = broken.exits(1).json();
     let failed: Vec<_> = found["steps"].as_array().unwrap().iter().filter(|step| step["ok"] == false).collect();
     assert_eq!(failed.len(), 1, "one step meets it, the others have contexts of their own: {failed:?}");
     assert!(failed[0]["detail"].as_str().unwrap().contains("classified as Lost"), "{failed:?}");
@@ -413,8 +421,16 @@ fn gpu_check_holds_on_a_sound_driver_and_fails_on_another() {
 fn gpu_check_fails_steps_that_measured_nothing() {
     let _one = engine();
     let slow = [("FAKE_RULES", "cuGraphLaunch:400:2600:0:delay")];
-    let ran = on_driver(&World::new(), "gpu-check --quick --json", &slow).exits(1);
-    let found = ran.json();
+    // A model that draws no error: no shot shows what the kernel does.
+    let world = World::new();
+    world.put("quiet.dem", "error(1e-9) D0 L0\nerror(1e-9) D0 D1\nerror(1e-9) D1\n");
+    // The slow one waits for nearly all of its time.
+    let (slow, quiet) = std::thread::scope(|scope| {
+        let slow = scope.spawn(|| on_driver(&World::new(), "gpu-check --quick --json", &slow));
+        let quiet = on_driver(&world, "gpu-check --quick --json --dem quiet.dem", &[]);
+        (slow.join().unwrap().exits(1), quiet.exits(1))
+    });
+    let found = slow.json();
     let step = |name: &str| found["steps"].as_array().unwrap().iter().find(|step| step["name"] == name).unwrap();
     assert!(step("launches")["ok"] == true && found["launch_ns"]["count"].as_u64() > Some(0), "{}", step("launches"));
     for name in ["rx_to_ready", "batch_1", "batch_4", "batch_16", "compare"] {
@@ -422,10 +438,7 @@ fn gpu_check_fails_steps_that_measured_nothing() {
         assert!(step["ok"] == false && step["detail"].as_str().unwrap().contains("measured nothing"), "{step}");
     }
     assert_eq!(found["batches"].as_array().unwrap().len(), 0);
-    // A model that draws no error: no shot shows what the kernel does.
-    let world = World::new();
-    world.put("quiet.dem", "error(1e-9) D0 L0\nerror(1e-9) D0 D1\nerror(1e-9) D1\n");
-    let found = on_driver(&world, "gpu-check --quick --json --dem quiet.dem", &[]).exits(1).json();
+    let found = quiet.json();
     let failed: Vec<_> = found["steps"].as_array().unwrap().iter().filter(|step| step["ok"] == false).collect();
     assert_eq!(failed.len(), 1, "{failed:?}");
     assert!(failed[0]["detail"].as_str().unwrap().contains("had a detection event"), "{failed:?}");
