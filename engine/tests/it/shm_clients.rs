@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-pub(crate) fn folder() -> PathBuf {
+fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("shm")
 }
 
@@ -139,6 +139,27 @@ fn golden(command: &mut Command, home: &Home, model: &Model, file: &Path) {
     }
 }
 
+/// Runs `test` with the example client in C, if there is a compiler.
+pub(crate) fn in_c(test: fn(Command)) {
+    if !has("cc") {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("send");
+    compile(&folder().join("send.c"), &program);
+    test(Command::new(program));
+}
+
+/// Runs `test` with the example client in Python, if there is one.
+pub(crate) fn in_python(test: fn(Command)) {
+    if !has("python3") {
+        return;
+    }
+    let mut command = Command::new("python3");
+    command.arg(folder().join("send.py"));
+    test(command);
+}
+
 /// An example client alone with an engine.
 fn example(mut command: Command) {
     let home = beside_another();
@@ -153,23 +174,12 @@ fn example(mut command: Command) {
 
 #[test]
 fn the_example_in_c_gets_every_answer() {
-    if !has("cc") {
-        return;
-    }
-    let place = tempfile::tempdir().unwrap();
-    let program = place.path().join("send");
-    compile(&folder().join("send.c"), &program);
-    example(Command::new(program));
+    in_c(example);
 }
 
 #[test]
 fn the_example_in_python_gets_every_answer() {
-    if !has("python3") {
-        return;
-    }
-    let mut command = Command::new("python3");
-    command.arg(folder().join("send.py"));
-    example(command);
+    in_python(example);
 }
 
 #[test]
@@ -227,23 +237,12 @@ fn ended(mut command: Command) {
 
 #[test]
 fn the_example_in_c_ends_with_its_engine() {
-    if !has("cc") {
-        return;
-    }
-    let place = tempfile::tempdir().unwrap();
-    let program = place.path().join("send");
-    compile(&folder().join("send.c"), &program);
-    ended(Command::new(program));
+    in_c(ended);
 }
 
 #[test]
 fn the_example_in_python_ends_with_its_engine() {
-    if !has("python3") {
-        return;
-    }
-    let mut command = Command::new("python3");
-    command.arg(folder().join("send.py"));
-    ended(command);
+    in_python(ended);
 }
 
 /// The text of an example client's file, as the client of another layout would have it.

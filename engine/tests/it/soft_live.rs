@@ -3,7 +3,7 @@
 use crate::decoders::acknowledged;
 use crate::live::{client, drained, start, unix, wait};
 use crate::rig::{Home, beside_another, execute, profile, until};
-use crate::shm_clients::{compile, folder, has};
+use crate::shm_clients::{in_c, in_python};
 use crate::soft::{Memory, SoftShot};
 use pinwheel_edge::slot::outside::ClientEnd;
 use pinwheel_engine::code::{Measurements, Model};
@@ -219,23 +219,12 @@ fn example(mut command: process::Command) {
 
 #[test]
 fn the_example_in_c_sends_soft_bytes() {
-    if !has("cc") {
-        return;
-    }
-    let place = tempfile::tempdir().unwrap();
-    let program = place.path().join("send");
-    compile(&folder().join("send.c"), &program);
-    example(process::Command::new(program));
+    in_c(example);
 }
 
 #[test]
 fn the_example_in_python_sends_soft_bytes() {
-    if !has("python3") {
-        return;
-    }
-    let mut command = process::Command::new("python3");
-    command.arg(folder().join("send.py"));
-    example(command);
+    in_python(example);
 }
 
 #[test]

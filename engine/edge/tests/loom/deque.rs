@@ -1,9 +1,19 @@
 //! Models of the work-stealing deque: D1, D2, D3.
 
 use loom::thread;
-use pinwheel_edge::queue::deque::{Steal, deque};
+use pinwheel_edge::queue::deque::{Steal, Thief, deque};
 use pinwheel_edge::sync::DataWords;
 use std::sync::Arc;
+
+/// A thief of one id, which names a 7.
+fn steals_what_is_named(thief: Thief, named: &Arc<DataWords>) -> impl FnOnce() + 'static {
+    let named = Arc::clone(named);
+    move || {
+        if let Steal::Success(id) = thief.steal() {
+            assert_eq!(named.all()[id as usize].load(), 7);
+        }
+    }
+}
 
 /// An id that is stolen comes with what it names. Red without D1.release, D1.acquire.
 #[test]
@@ -11,14 +21,7 @@ fn a_stolen_id_comes_with_what_it_names() {
     loom::model(|| {
         let named = Arc::new(DataWords::new(1, 2));
         let (mut owner, thief) = deque(2);
-        let stealing = {
-            let named = Arc::clone(&named);
-            thread::spawn(move || {
-                if let Steal::Success(id) = thief.steal() {
-                    assert_eq!(named.all()[id as usize].load(), 7);
-                }
-            })
-        };
+        let stealing = thread::spawn(steals_what_is_named(thief, &named));
         named.all()[1].store(7);
         owner.push(1).unwrap();
         stealing.join().unwrap();
@@ -32,14 +35,7 @@ fn an_id_that_a_pop_leaves_comes_with_what_it_names() {
     loom::model(|| {
         let named = Arc::new(DataWords::new(1, 2));
         let (mut owner, thief) = deque(2);
-        let stealing = {
-            let named = Arc::clone(&named);
-            thread::spawn(move || {
-                if let Steal::Success(id) = thief.steal() {
-                    assert_eq!(named.all()[id as usize].load(), 7);
-                }
-            })
-        };
+        let stealing = thread::spawn(steals_what_is_named(thief, &named));
         named.all()[1].store(7);
         assert_eq!(owner.push_slice(&[1, 0]), 2);
         assert_eq!(owner.pop(), Some(0));

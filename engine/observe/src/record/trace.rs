@@ -310,14 +310,27 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    #[test]
-    fn a_stall_that_lasts_until_the_last_sample_is_a_slice_and_an_ended_thread_is_not_silent() {
+    /// A board of two threads, and a clock that stands at the first millisecond until it is set.
+    fn board_of_two() -> (Arc<AtomicU64>, Clock, Arc<Board>) {
         let nanos = Arc::new(AtomicU64::new(MS));
         let clock = Clock::virtual_time(Arc::clone(&nanos));
         let shape = Shape { threads: 2, silos: 1, slots: 1, workers: 1, decoders: 1, streams: 1 };
         let board = Arc::new(Board::create(shape, Place::Private).unwrap());
         set(&board.header().nanos_per_tick_q32, 1 << 32);
         set(&board.header().start_ticks, clock.start().0);
+        (nanos, clock, board)
+    }
+
+    /// The trace of what was recorded.
+    fn traced(recorder: &Recorder) -> Value {
+        let (mut tape, mut out) = (recorder.recent_recording().tape().unwrap(), Vec::new());
+        super::write(&mut tape, &[], &mut out).unwrap();
+        serde_json::from_slice(&out).unwrap()
+    }
+
+    #[test]
+    fn a_stall_that_lasts_until_the_last_sample_is_a_slice_and_an_ended_thread_is_not_silent() {
+        let (nanos, clock, board) = board_of_two();
         let mut recorder = Recorder::new(Arc::clone(&board), clock.clone(), None);
         for step in 1..=500 {
             let now = nanos.fetch_add(MS, Ordering::Relaxed) + MS;
@@ -332,9 +345,7 @@ mod tests {
             recorder.step();
         }
         recorder.keep_fast(clock.ticks());
-        let (mut tape, mut out) = (recorder.recent_recording().tape().unwrap(), Vec::new());
-        super::write(&mut tape, &[], &mut out).unwrap();
-        let trace: Value = serde_json::from_slice(&out).unwrap();
+        let trace = traced(&recorder);
         let slices = |tid: u64| {
             let of_thread = |row: &&Value| row["ph"] == "X" && row["pid"] == 1 && row["tid"] == tid;
             let rows = trace["traceEvents"].as_array().unwrap().iter().filter(of_thread);
@@ -351,12 +362,7 @@ mod tests {
     /// A recording has the gaps of a thread in every second snapshot.
     #[test]
     fn the_longest_gap_is_that_since_the_snapshot_before_which_has_gaps() {
-        let nanos = Arc::new(AtomicU64::new(MS));
-        let clock = Clock::virtual_time(Arc::clone(&nanos));
-        let shape = Shape { threads: 2, silos: 1, slots: 1, workers: 1, decoders: 1, streams: 1 };
-        let board = Arc::new(Board::create(shape, Place::Private).unwrap());
-        set(&board.header().nanos_per_tick_q32, 1 << 32);
-        set(&board.header().start_ticks, clock.start().0);
+        let (nanos, clock, board) = board_of_two();
         (0..2).for_each(|index| board.thread(index).name.write(["moves", "stands"][index]));
         let mut recorder = Recorder::new(Arc::clone(&board), clock.clone(), None);
         for _ in 0..1_000 {
@@ -365,9 +371,7 @@ mod tests {
             board.thread(0).frame_gap.record(2 * MS);
             recorder.step();
         }
-        let (mut tape, mut out) = (recorder.recent_recording().tape().unwrap(), Vec::new());
-        super::write(&mut tape, &[], &mut out).unwrap();
-        let trace: Value = serde_json::from_slice(&out).unwrap();
+        let trace = traced(&recorder);
         let longest_us = |thread: &str| -> Vec<f64> {
             let rows = trace["traceEvents"].as_array().unwrap().iter();
             let of_thread = rows.filter(|row| row["name"] == format!("{thread} longest gap µs"));
