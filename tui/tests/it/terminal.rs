@@ -21,7 +21,8 @@ const SOON: Duration = Duration::from_secs(6);
 /// The operator's end.
 struct Line {
     master: Box<dyn MasterPty + Send>,
-    keys: Box<dyn Write + Send>,
+    /// `None` after bytes that a program did not take before it ended.
+    keys: Option<Box<dyn Write + Send>>,
     pieces: Receiver<Vec<u8>>,
 }
 
@@ -66,7 +67,7 @@ impl Terminal {
                 }
             }
         });
-        let keys = pair.master.take_writer().unwrap();
+        let keys = Some(pair.master.take_writer().unwrap());
         let parser = Parser::new(rows, columns, 0);
         Terminal { line: Some(Line { master: pair.master, keys, pieces }), child, parser, raw: Vec::new() }
     }
@@ -85,15 +86,30 @@ impl Terminal {
     }
 
     pub fn press(&mut self, keys: &str) {
-        let line = self.line.as_mut().unwrap();
-        line.keys.write_all(keys.as_bytes()).unwrap();
-        line.keys.flush().unwrap();
+        let line = self.line.as_mut().unwrap().keys.as_mut().unwrap();
+        line.write_all(keys.as_bytes()).unwrap();
+        line.flush().unwrap();
     }
 
     /// Types what no keyboard sends. A program that has ended takes nothing.
     pub fn press_bytes(&mut self, bytes: &[u8]) {
-        let line = self.line.as_mut().unwrap();
-        let _ = line.keys.write_all(bytes).and_then(|()| line.keys.flush());
+        let Some(mut keys) = self.line.as_mut().unwrap().keys.take() else { return };
+        let (back, typed) = sync_channel(1);
+        let bytes = bytes.to_vec();
+        // A thread of its own: Linux may never wake up a writer whose program ends while it waits.
+        std::thread::spawn(move || {
+            let _ = keys.write_all(&bytes).and_then(|()| keys.flush());
+            let _ = back.send(keys);
+        });
+        let end = Instant::now() + DEADLINE;
+        while Instant::now() < end {
+            match typed.recv_timeout(Duration::from_millis(50)) {
+                Ok(keys) => return self.line.as_mut().unwrap().keys = Some(keys),
+                Err(_) if self.has_ended() => return,
+                Err(_) => {}
+            }
+        }
+        panic!("nobody reads what is typed:\n{}", self.text());
     }
 
     /// Clicks on the first place where these words stand.
