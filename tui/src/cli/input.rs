@@ -88,10 +88,7 @@ fn replay(model: Arc<Model>, shots: &Path, observables: Option<&Path>, format: F
 fn stdin(model: Arc<Model>, format: Format) -> Input {
     let input = BufReader::with_capacity(BUFFER_BYTES, std::io::stdin());
     let mut reader = ShotReader::new(input, format, Layout::detectors(model.detectors));
-    // Soft bytes stay 0: the input has none.
-    let words = model.detector_words();
-    let read =
-        move |shot: &mut [u64]| reader.read_shot(&mut shot[..words]).map_err(|error| format!("--shots -: {error}"));
+    let read = move |shot: &mut [u64]| reader.read_shot(shot).map_err(|error| format!("--shots -: {error}"));
     Input::Stream { model, name: "standard input".to_owned(), reader: Box::new(read) }
 }
 

@@ -204,6 +204,20 @@ impl RunRequest {
                 "give the shots as --shots FILE, or omit the soft bytes",
             ));
         }
+        let without_soft_bytes = match &self.shots {
+            ShotSource::Sampler { .. } => Some("a sampler, which draws no soft bytes"),
+            ShotSource::Stdin => Some("shots from standard input, which have no soft bytes"),
+            ShotSource::Live(LivePlace::Cudaq { .. }) => Some("calls of CUDA-Q's clients, which have no soft bytes"),
+            ShotSource::File { .. } | ShotSource::Live(_) => None,
+        };
+        if let (Some(found), Some(map)) = (without_soft_bytes, &self.soft_map) {
+            return Err(Refusal::unusable(
+                format!("--soft-map {}", map.display()),
+                found,
+                "shots that may have soft bytes",
+                "give --shots FILE with --soft, or --input with it",
+            ));
+        }
         match (&self.shots, &self.predictions, &self.m2d) {
             (ShotSource::Live(place), Some(predictions), _) => Err(Refusal::unusable(
                 format!("--predictions {}", predictions.display()),
@@ -513,6 +527,9 @@ mod tests {
             ("--shadow plugin:a.so", "--shadow: found Plugin, expected a built-in decoder"),
             ("--window blocks:0", "--window: found 0, expected 1..=10000"),
             ("--m2d m", "give --shots or --input"),
+            ("--soft-map m", "found a sampler, which draws no soft bytes, expected shots that may have soft bytes"),
+            ("--dem d --shots - --soft-map m", "found shots from standard input, which have no soft bytes"),
+            ("--input cudaq:127.0.0.1:0 --soft-map m", "found calls of CUDA-Q's clients, which have no soft bytes"),
             ("--dem d --shots - --soft s --soft-map m", "give the shots as --shots FILE, or omit the soft bytes"),
             ("--silos 1 --move-every 1ms", "add --silos 2"),
             ("--silos 1 --kill-every 1s", "add --silos 2"),
