@@ -1,3 +1,4 @@
 //! What compares the whole command line with its documents.
 
+mod documents;
 mod reference;
