@@ -10,6 +10,9 @@ use std::net::{SocketAddr, UdpSocket};
 /// Streams of the run.
 const STREAMS: u32 = 3;
 
+/// A session of none of those datagrams, older than that of `pinwheel send`.
+const OLD_SESSION: u64 = 1000;
+
 /// A datagram with the fields of a shot (`engine/src/feed/packet.rs`), some of them out of range.
 fn datagram(campaign: &mut Campaign) -> Vec<u8> {
     let mut bytes = b"PWL1\x01\x01\x01\x00".to_vec();
@@ -42,11 +45,11 @@ fn datagram(campaign: &mut Campaign) -> Vec<u8> {
     bytes
 }
 
-/// Sends shots of the oldest session until each stream has answered one. A stream keeps a newer session for a second
+/// Sends shots of [`OLD_SESSION`] until each stream has answered one. A stream keeps a newer session for a second
 /// after the last datagram of that.
 fn take_streams_over(world: &World, at: SocketAddr) {
     let place = LivePlace::Udp { at, allow: Vec::new() };
-    let mut client = connect(&place, &world.path("shm"), 1, 1).unwrap();
+    let mut client = connect(&place, &world.path("shm"), OLD_SESSION, 1).unwrap();
     let mut bytes = None;
     until("a welcome", || {
         client.receive(&mut |_| ()).unwrap();
