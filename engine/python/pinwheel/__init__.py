@@ -26,7 +26,7 @@ import numpy.typing as npt
 from . import _core
 from ._engine import Engine, attach
 from ._run import Run, open_run
-from ._shots import Bits, packed_shots
+from ._shots import Bits, model_text, packed_shots
 
 if TYPE_CHECKING:
     from ._sinter import SinterDecoder
@@ -53,8 +53,8 @@ class Matching:
     def from_dem(cls, dem: Any, *, decoder: DecoderName = "matching") -> Matching:
         """Prepares a model for decoding.
 
-        dem: the model's text, or an object whose `str()` is that text (`stim.DetectorErrorModel`). Each part of an
-            error flips at most two detectors: make it by `circuit.detector_error_model(decompose_errors=True)`.
+        dem: the model's text or bytes, or an object whose `str()` is that text (`stim.DetectorErrorModel`). Each part
+            of an error flips at most two detectors: make it by `circuit.detector_error_model(decompose_errors=True)`.
         decoder: "matching" finds an error of least weight. "correlated" matches twice, the second time with the
             weights that the first answer implies (PyMatching's `enable_correlations`). "union-find" is faster on large
             models, and its answers are not always of least weight. "lookup" reads matching's answers from a table,
@@ -63,8 +63,7 @@ class Matching:
         Raises ValueError for a text that is no such model, with line and column, and for a decoder that cannot
         decode it.
         """
-        # What is no text of Unicode is no model either, but may stand in a comment.
-        return cls._of(str(dem).encode(errors="replace"), decoder)
+        return cls._of(model_text(dem), decoder)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], *, decoder: DecoderName = "matching") -> Matching:

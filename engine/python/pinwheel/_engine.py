@@ -18,10 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._shots import Bits, packed_shots
+from ._shots import Bits, model_text, packed_shots
 
 # The beginning of a model's text: an instruction, or several lines. Anything else is a name.
-_IS_MODEL = re.compile(r"\s*(error|detector|logical_observable|repeat|shift_detectors)(\s*[(\[]|\s+[DL\d])|[^\n]*\n")
+_IS_MODEL = re.compile(
+    r"\s*(error|detector|logical_observable|repeat|shift_detectors)(\s*[(\[]|\s+[DL\d])|[^\n]*\n", re.IGNORECASE
+)
 # Engines of this process that may still run when the interpreter ends.
 _RUNNING: weakref.WeakSet[Engine] = weakref.WeakSet()
 
@@ -61,9 +63,9 @@ class Engine:
         """Starts an engine in this process, and returns when it takes shots.
 
         profile: a name of a profile, or a path that ends in .ron.
-        model: a file of a detector error model or the name of a bundled one; or the model's text; or an object whose
-            `str()` is that text (`stim.DetectorErrorModel`). None: the model of the profile. A file whose name begins
-            like a text needs a `pathlib.Path`.
+        model: a file of a detector error model or the name of a bundled one; or the model's text or bytes; or an object
+            whose `str()` is that text (`stim.DetectorErrorModel`). None: the model of the profile. A file whose name
+            begins like a text needs a `pathlib.Path`.
         streams: number of streams (logical qubits), each with a decoder state and an order of its own.
         decoder: "matching", "correlated", "union-find", "lookup" or "plugin:PATH".
         silos: number of complete pipelines.
@@ -142,6 +144,11 @@ class Engine:
         """Number of streams."""
         return self._core.width()[2]
 
+    @property
+    def soft_bytes(self) -> int:
+        """Soft bytes that a shot may have: 0 if the engine has no map of them."""
+        return self._core.width()[3]
+
     def close(self) -> None:
         """Drains and ends an engine of this process, and keeps its report in `report`.
 
@@ -164,13 +171,20 @@ class Engine:
     # Shots.
 
     def submit(
-        self, shots: npt.ArrayLike, *, stream: int = 0, bit_packed_shots: bool = False, timeout: float = 10.0
+        self,
+        shots: npt.ArrayLike,
+        *,
+        stream: int = 0,
+        bit_packed_shots: bool = False,
+        soft: npt.ArrayLike | None = None,
+        timeout: float = 10.0,
     ) -> npt.NDArray[np.uint64]:
         """Sends shots of a stream, and returns before they are answered.
 
         shots: shape (shots, shot_bits), bool or integers: 1 where a detector fired, 0 elsewhere. With
             `bit_packed_shots` uint8 of shape (shots, ceil(shot_bits / 8)), as `Matching.decode_batch` takes them.
         stream: the stream, below num_streams.
+        soft: uint8 of shape (shots, soft_bytes): how sure each readout is. None: nothing is said of them.
         timeout: longest wait for room, in seconds.
 
         Returns the shots' sequence numbers, uint64 of shape (shots,). `answers` has the answers.
@@ -180,7 +194,7 @@ class Engine:
         ended or cannot be reached.
         """
         packed = self._packed(shots, bit_packed_shots)
-        numbers = self._core.submit(packed.tobytes(), len(packed), stream, timeout)
+        numbers = self._core.submit(packed.tobytes(), self._soft(soft, len(packed)), len(packed), stream, timeout)
         return np.ndarray(len(packed), np.uint64, numbers)
 
     def answers(self, count: int | None = None, *, timeout: float = 10.0) -> npt.NDArray[np.void]:
@@ -211,6 +225,7 @@ class Engine:
         stream: int = ...,
         bit_packed_shots: bool = ...,
         bit_packed_predictions: bool = ...,
+        soft: npt.ArrayLike | None = ...,
         return_answers: Literal[False] = ...,
         timeout: float = ...,
     ) -> Bits: ...
@@ -221,6 +236,7 @@ class Engine:
         *,
         stream: int = ...,
         bit_packed_shots: bool = ...,
+        soft: npt.ArrayLike | None = ...,
         return_answers: Literal[True],
         timeout: float = ...,
     ) -> npt.NDArray[np.void]: ...
@@ -231,12 +247,13 @@ class Engine:
         stream: int = 0,
         bit_packed_shots: bool = False,
         bit_packed_predictions: bool = False,
+        soft: npt.ArrayLike | None = None,
         return_answers: bool = False,
         timeout: float = 10.0,
     ) -> Bits | npt.NDArray[np.void]:
         """Sends shots of a stream, and waits for their answers.
 
-        shots, stream: as `submit`.
+        shots, stream, soft: as `submit`.
         bit_packed_predictions: packs the predictions as the shots.
         return_answers: returns the structured array of `answers`, in the order of the shots.
         timeout: longest time without an answer or an accepted shot, in seconds.
@@ -248,7 +265,7 @@ class Engine:
         RuntimeError, unless `return_answers` is set.
         """
         packed = self._packed(shots, bit_packed_shots)
-        received = self._core.decode(packed.tobytes(), len(packed), stream, timeout)
+        received = self._core.decode(packed.tobytes(), self._soft(soft, len(packed)), len(packed), stream, timeout)
         observables = self.num_observables
         if return_answers:
             return _table(received, observables)
@@ -262,6 +279,18 @@ class Engine:
 
     def _packed(self, shots: npt.ArrayLike, is_packed: bool) -> Bits:
         return packed_shots(np.asarray(shots), is_packed, self.shot_bits)
+
+    def _soft(self, soft: npt.ArrayLike | None, count: int) -> bytes:
+        if soft is None:
+            return b""
+        rows, width = np.asarray(soft), self.soft_bytes
+        if width == 0:
+            raise ValueError("found soft bytes, expected none: the engine has no map of them; start it with --soft-map")
+        if rows.dtype != np.uint8:
+            raise TypeError(f"found soft bytes of dtype {rows.dtype}, expected uint8")
+        if rows.shape != (count, width):
+            raise ValueError(f"found soft bytes of shape {rows.shape}, expected ({count}, {width})")
+        return rows.tobytes()
 
     # The board and commands, as `pinwheel attach --json` and `pinwheel ctl` have them.
 
@@ -416,7 +445,7 @@ def _text_or_path(model: Any) -> tuple[bytes | None, str | None]:
         return None, os.fspath(model)
     if isinstance(model, str) and not _IS_MODEL.match(model):
         return None, model
-    return str(model).encode(errors="replace"), None
+    return model_text(model), None
 
 
 def _table(received: _core.Received, observables: int) -> npt.NDArray[np.void]:

@@ -90,11 +90,14 @@ def _lines(text: str) -> list[str]:
     return [line for line in text.split("\n") if line.endswith("}")]
 
 
-def open_run(path: str | os.PathLike[str]) -> Run:
+def open_run(path: str | os.PathLike[str], *, logs: str | os.PathLike[str] | None = None) -> Run:
     """Opens the run in a directory, or of a recording.
 
-    Raises FileNotFoundError if there is no such directory, and ValueError if nothing of a run can be read in it.
+    path: a directory; or the name of a run in `logs`, "last" for the newest.
+    logs: a directory of runs. None: $XDG_STATE_HOME/pinwheel, else ~/.local/state/pinwheel.
+
+    Raises FileNotFoundError if there is no such run, and ValueError if nothing of a run can be read in it.
     """
     run = Run.__new__(Run)
-    run._core = _core.Run(os.fspath(path))
+    run._core = _core.Run(os.fspath(path), None if logs is None else os.fspath(logs))
     return run

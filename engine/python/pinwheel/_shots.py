@@ -1,4 +1,4 @@
-"""Checks and packs arrays of shots."""
+"""The text of a model; checks and packs arrays of shots."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 Bits = npt.NDArray[np.uint8]
+
+
+def model_text(model: Any) -> bytes:
+    """The text of a model."""
+    # What is no text of Unicode is no model either, but may stand in a comment.
+    return model if isinstance(model, bytes) else str(model).encode(errors="replace")
 
 
 def packed_shots(shots: npt.NDArray[Any], is_packed: bool, detectors: int) -> Bits:

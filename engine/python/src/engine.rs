@@ -19,6 +19,7 @@ use pinwheel_engine::board::{self, OwnerState, Phase};
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::engine::{Actor, Command, LivePlace};
 use pinwheel_engine::feed::client::connect;
+use pinwheel_engine::feed::packet::Welcome;
 use pinwheel_engine::files::our_uid;
 use pinwheel_report::control::{CommandError, ControlSocket, rooted};
 use pinwheel_report::evidence::Evidence;
@@ -33,6 +34,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyByteArray;
 use pyo3::{Bound, PyErr, PyResult, Python, pyclass, pymethods};
 use start::Settings;
+pub(crate) use start::state;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -148,25 +150,28 @@ impl Engine {
         self.run_dir.clone()
     }
 
-    /// Bits of a shot, observables of an answer, and number of streams.
-    fn width(&self, py: Python<'_>) -> PyResult<(u32, u32, u32)> {
+    /// Bits of a shot, observables of an answer, number of streams, and soft bytes that a shot may have.
+    fn width(&self, py: Python<'_>) -> PyResult<(u32, u32, u32, u32)> {
         self.check_process()?;
         self.connected(py)?;
         let traffic = locked(&self.traffic);
         let welcome = traffic.as_ref().map(|traffic| traffic.welcome);
-        welcome.map(|welcome| (welcome.bits, welcome.observables, welcome.streams)).ok_or_else(|| self.ended())
+        let of = |welcome: Welcome| (welcome.bits, welcome.observables, welcome.streams, welcome.soft_bytes);
+        welcome.map(of).ok_or_else(|| self.ended())
     }
 
-    /// Sends `count` packed shots; returns their numbers, an unsigned integer of 64 bits for each.
+    /// Sends `count` packed shots, with the soft bytes of each if there are some; returns their numbers, an unsigned
+    /// integer of 64 bits for each.
     fn submit<'py>(
         &self,
         py: Python<'py>,
         shots: PyBackedBytes,
+        soft: PyBackedBytes,
         count: usize,
         stream: i64,
         timeout_s: f64,
     ) -> PyResult<Bound<'py, PyByteArray>> {
-        let mut batch = self.batch(py, &shots, count, stream, None)?;
+        let mut batch = self.batch(py, (&shots, &soft), count, stream, None)?;
         self.drive(py, &mut batch, timeout_s, |_| 0)?;
         let numbers: Vec<u8> = batch.sent.iter().flat_map(|number| number.to_ne_bytes()).collect();
         Ok(PyByteArray::new(py, &numbers))
@@ -177,11 +182,12 @@ impl Engine {
         &self,
         py: Python<'_>,
         shots: PyBackedBytes,
+        soft: PyBackedBytes,
         count: usize,
         stream: i64,
         timeout_s: f64,
     ) -> PyResult<Received> {
-        let mut batch = self.batch(py, &shots, count, stream, Some(count))?;
+        let mut batch = self.batch(py, (&shots, &soft), count, stream, Some(count))?;
         let call = batch.call.unwrap_or_default();
         let done = self.drive(py, &mut batch, timeout_s, |traffic| traffic.left(call));
         let answers = locked(&self.traffic).as_mut().map(|traffic| (traffic.end(call), traffic.welcome.observables));
@@ -465,7 +471,7 @@ impl Engine {
     fn batch<'a>(
         &self,
         py: Python<'_>,
-        shots: &'a [u8],
+        (shots, soft): (&'a [u8], &'a [u8]),
         count: usize,
         stream: i64,
         call: Option<usize>,
@@ -480,7 +486,14 @@ impl Engine {
             .filter(|stream| *stream < streams)
             .ok_or_else(|| value_error(format!("found stream {stream}, expected one of {streams}, counted from 0")))?;
         let width = packed::width(shots, count, traffic.welcome.bits).map_err(value_error)?;
-        Ok(Batch { stream, shots, width, count, call: call.map(|count| traffic.begin(count)), sent: Vec::new() })
+        let soft_width = if soft.is_empty() { 0 } else { traffic.welcome.soft_bytes as usize };
+        if Some(soft.len()) != count.checked_mul(soft_width) {
+            let bytes = soft.len();
+            let found = format!("found {bytes} soft bytes, expected {soft_width} for each of {count} shots");
+            return Err(value_error(found));
+        }
+        let call = call.map(|count| traffic.begin(count));
+        Ok(Batch { stream, shots, width, soft, soft_width, count, call, sent: Vec::new() })
     }
 
     /// Runs `body` without the interpreter lock until it is done, or a slice is over; whether it is done.

@@ -2,6 +2,7 @@
 //!
 //! Only reads, and opens no file of a run that is not its owner's. Bounded by the run's files.
 
+use crate::engine::state;
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::files;
@@ -16,7 +17,7 @@ use pyo3::exceptions::{PyFileNotFoundError, PyValueError};
 use pyo3::types::PyByteArray;
 use pyo3::{Bound, PyErr, PyResult, Python, pyclass, pymethods};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Largest file of shots or answers of two decoders: as many as are kept, of the widest model.
 const DISAGREEMENT_BYTES_MAX: u64 = DISAGREEMENTS_MAX * 16_384;
@@ -31,16 +32,24 @@ fn unreadable(error: RunError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
+/// The run of this name in `logs`.
+fn named(name: &Path, logs: Option<PathBuf>) -> PyResult<PathBuf> {
+    let runs = logs.iter().flat_map(|logs| runs::list(logs)).collect::<Vec<_>>();
+    runs::of_name(&runs, &name.to_string_lossy()).cloned().ok_or_else(|| {
+        let (name, logs) = (name.display(), logs.unwrap_or_default());
+        PyFileNotFoundError::new_err(format!(
+            "run {name}: found no such directory, expected a run's, its name in {}, or last",
+            logs.display()
+        ))
+    })
+}
+
 #[pymethods]
 impl Run {
+    /// `path`: a directory, or the name of a run in `logs`; `None`: in the user's state directory.
     #[new]
-    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Run> {
-        if !path.exists() {
-            let found = path.display();
-            return Err(PyFileNotFoundError::new_err(format!(
-                "run {found}: found no such directory, expected a run's"
-            )));
-        }
+    fn new(py: Python<'_>, path: PathBuf, logs: Option<PathBuf>) -> PyResult<Run> {
+        let path = if path.exists() { path } else { named(&path, logs.or_else(state))? };
         let evidence = py.detach(|| Evidence::of(path, None)).map_err(unreadable)?;
         Ok(Run { evidence })
     }

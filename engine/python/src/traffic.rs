@@ -99,6 +99,9 @@ pub(crate) struct Batch<'a> {
     pub(crate) stream: u32,
     pub(crate) shots: &'a [u8],
     pub(crate) width: usize,
+    /// Soft bytes of all shots, and of one; empty: none.
+    pub(crate) soft: &'a [u8],
+    pub(crate) soft_width: usize,
     pub(crate) count: usize,
     /// The call of `decode` that waits for the answers; `None`: [`Waits::Anyone`].
     pub(crate) call: Option<u64>,
@@ -176,7 +179,8 @@ impl Traffic {
                 self.unanswered.len() < self.in_flight_max && (waits != Waits::Anyone || self.kept.len() < KEPT_MAX);
             let next = &mut self.next[batch.stream as usize];
             let shot = &batch.shots[place * batch.width..][..batch.width];
-            if has_room && self.client.send(batch.stream, *next, shot)? {
+            let soft = &batch.soft[place * batch.soft_width..][..batch.soft_width];
+            if has_room && self.client.send_soft(batch.stream, *next, shot, soft)? {
                 self.unanswered.insert((batch.stream, *next), waits);
                 self.heard = now();
                 batch.sent.push(*next);

@@ -75,11 +75,12 @@ def test_an_engine_that_was_killed_is_an_exception_with_a_sentence(other):
         pinwheel.attach(process.pid)
 
 
-def started(*options, cwd=None):
-    """An engine of the program, which takes shots of memory(3, …)."""
-    model = os.path.join(os.environ["XDG_STATE_HOME"], "d3.dem")
-    os.makedirs(os.path.dirname(model), exist_ok=True)
-    memory(3, 0.005)[0].to_file(model)
+def started(*options, cwd=None, model=None):
+    """An engine of the program, which takes shots of `model`, or of memory(3, …)."""
+    if model is None:
+        model = os.path.join(os.environ["XDG_STATE_HOME"], "d3.dem")
+        os.makedirs(os.path.dirname(model), exist_ok=True)
+        memory(3, 0.005)[0].to_file(model)
     command = [BINARY, "run", "--headless", "--profile", PATIENT, "--dem", model, *options]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=cwd)
     for _ in range(600):
@@ -105,6 +106,36 @@ def test_shots_go_to_an_engine_of_the_program(place):
         assert engine.board()["answered"] == 4050
         engine.drain()
         assert process.wait(30) == 0, process.stderr.read()
+    finally:
+        process.kill()
+
+
+@pytest.mark.skipif(not BINARY, reason="the program is not built: PINWHEEL_BINARY names none")
+@pytest.mark.parametrize("place", ["shm:soft", "unix:{}/soft"])
+def test_soft_bytes_go_with_the_shots_to_an_engine_with_a_map(place, tmp_path):
+    # Both detectors fire because a readout was wrong, or else, if it was surely right, by two other errors, of which
+    # one flips the observable.
+    (tmp_path / "m.dem").write_text("error(0.1) D0 D1\nerror(0.05) D0 L0\nerror(0.05) D1\n")
+    (tmp_path / "map").write_text("soft 1\nS0 0.1 D0 D1\n")
+    options = ["--input", place.format(tmp_path), "--soft-map", tmp_path / "map"]
+    process, engine = started(*options, model=tmp_path / "m.dem")
+    try:
+        shots, soft = np.ones((4, 2), bool), np.array([[0], [255], [1], [120]], np.uint8)
+        assert engine.soft_bytes == 1
+        assert engine.decode(shots, soft=soft).ravel().tolist() == [0, 1, 0, 1]
+        assert engine.decode(shots).ravel().tolist() == [0] * 4
+        assert engine.decode(shots[:0], soft=soft[:0]).shape == (0, 1)
+        numbers = engine.submit(shots, soft=soft)
+        answers = np.sort(engine.answers(), order="sequence")
+        assert (answers["sequence"] == numbers).all() and answers["predictions"].ravel().tolist() == [0, 1, 0, 1]
+        for wrong, kind, sentence in [
+            (soft[:3], ValueError, r"found soft bytes of shape \(3, 1\), expected \(4, 1\)"),
+            (soft.ravel(), ValueError, r"found soft bytes of shape \(4,\), expected \(4, 1\)"),
+            (soft.astype(int), TypeError, "found soft bytes of dtype int64, expected uint8"),
+        ]:
+            with pytest.raises(kind, match=sentence):
+                engine.submit(shots, soft=wrong)
+        assert len(engine.answers(timeout=0)) == 0
     finally:
         process.kill()
 

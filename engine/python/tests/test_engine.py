@@ -112,7 +112,11 @@ def test_a_decoder_plugin_runs_in_a_process_of_its_own(tmp_path):
     source, library = pathlib.Path(__file__).parents[2] / "plugins/single_mechanisms.c", tmp_path / "single.so"
     subprocess.run(["cc", "-std=c11", "-shared", "-fPIC", "-o", library, source], check=True)
     model, named = "error(0.1) D0 L0\nerror(0.1) D1\n", f"plugin:{library}"
-    with pinwheel.Engine(PATIENT, model=model, decoder=named) as engine:
+    # A plugin has half of a heartbeat for a shot: 10 ms in lab, in which a busy machine may not run its process.
+    profile = tmp_path / "patient.ron"
+    limits = "limits: (launch_deadline_us: 10000000, shot_deadline_us: 60000000, heartbeat_ms: 10000)"
+    profile.write_text(f'(base: "lab", summary: "waits for a plugin", {limits})')
+    with pinwheel.Engine(profile, model=model, decoder=named) as engine:
         assert engine.decode([[0, 0], [1, 0], [0, 1], [1, 1]]).tolist() == [[0], [1], [0], [1]]
         assert engine.decoder("matching")["acknowledged"] and engine.decoder(named)["acknowledged"]
         assert engine.decode([[1, 0]]).tolist() == [[1]]
@@ -295,6 +299,19 @@ def test_the_interpreter_ends_the_engine_and_nothing_is_printed():
     assert (done.stdout, done.stderr) == ("", "")
     left = pathlib.Path(directory, "dir").read_text()
     assert json.loads(pathlib.Path(left, "report.json").read_text())["ended_by"] == "drained"
+
+
+@pytest.mark.parametrize("model", [b"error(0.1) D0 L0\n", b"error(0.1) D0 L0", "ERROR(0.1) d0 l0", "error(0.1) D0 L0"])
+def test_a_model_is_a_text_in_letters_of_either_case_or_bytes(model):
+    with pinwheel.Engine(PATIENT, model=model) as engine:
+        assert engine.decode([[0], [1]]).tolist() == [[0], [1]]
+
+
+def test_soft_bytes_without_a_map_are_refused(engine):
+    assert engine.soft_bytes == 0
+    for call in (engine.decode, engine.submit):
+        with pytest.raises(ValueError, match="found soft bytes, expected none: the engine has no map of them"):
+            call(shots(2), bit_packed_shots=True, soft=np.zeros((2, 1), np.uint8))
 
 
 def test_no_signal_handler_is_installed():

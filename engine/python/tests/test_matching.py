@@ -98,6 +98,7 @@ def test_a_model_comes_as_text_object_or_file(tmp_path):
     made = [
         pinwheel.Matching.from_dem(dem),
         pinwheel.Matching.from_dem(str(dem)),
+        pinwheel.Matching.from_dem(str(dem).encode()),
         pinwheel.Matching.from_file(tmp_path / "model.dem"),
         pinwheel.Matching.from_file(str(tmp_path / "model.dem")),
     ]

@@ -1,5 +1,7 @@
 """What a run left, as dictionaries and arrays."""
 
+import os
+
 import numpy as np
 import pinwheel
 import pytest
@@ -59,6 +61,18 @@ def test_shots_on_which_a_shadow_disagreed_are_an_array(tmp_path):
     assert shots.shape == (len(answers), 120)
     known = {shot.tobytes() for shot in packed}
     assert all(np.packbits(shot, bitorder="little").tobytes() in known for shot in shots)
+
+
+def test_a_run_is_found_by_its_name_and_the_newest_as_last(run, tmp_path):
+    assert pinwheel.open_run(os.path.basename(run.path)).path == run.path
+    made = []
+    for _ in range(2):
+        with pinwheel.Engine(PATIENT, model="surface_d3", logs=tmp_path) as engine:
+            made.append(engine.run_dir)
+    assert pinwheel.open_run("last", logs=tmp_path).path == made[1]
+    assert pinwheel.open_run(os.path.basename(made[0]), logs=str(tmp_path)).path == made[0]
+    with pytest.raises(FileNotFoundError, match=f"run none: found .*, its name in {tmp_path}, or last"):
+        pinwheel.open_run("none", logs=tmp_path)
 
 
 def test_what_is_no_run_is_refused(tmp_path):

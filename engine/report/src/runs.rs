@@ -8,7 +8,7 @@ use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::board::{self, OwnerState, dead};
 use pinwheel_engine::files;
 use pinwheel_engine::record::EVENTS_BYTES_MAX;
-use pinwheel_engine::record::runs::Manifest;
+use pinwheel_engine::record::runs::{Manifest, is_run_name};
 use pinwheel_engine::record::tape::{Moment, Tape, TapeError};
 use pinwheel_engine::units::Ticks;
 use serde_json::Value;
@@ -18,6 +18,9 @@ use std::path::{Path, PathBuf};
 
 /// Largest JSON file of a run; its lists grow with streams and threads.
 const JSON_BYTES_MAX: u64 = 16 << 20;
+
+/// Length of the time in a run's name.
+const UTC_BYTES: usize = "20260131T235959Z".len();
 
 /// Why a run, or its recording, cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +43,27 @@ pub fn open(dir: &Path) -> Result<Tape, RunError> {
         Some(version) if version != env!("CARGO_PKG_VERSION") => RunError::Version { error, version },
         _ => error.into(),
     })
+}
+
+/// The runs in `logs`, oldest first, after those that were renamed: their names do not say when they were. Runs of
+/// one second are in the order in which their profiles were written.
+pub fn list(logs: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(logs).into_iter().flatten().flatten();
+    let run = |path: PathBuf| {
+        let profile = fs::metadata(path.join("profile.ron")).ok().filter(fs::Metadata::is_file)?;
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        let began = is_run_name(&name).then(|| (name[..UTC_BYTES].to_owned(), profile.modified().ok()));
+        Some((began, path))
+    };
+    let mut runs: Vec<_> = entries.filter_map(|entry| run(entry.path())).collect();
+    runs.sort();
+    runs.into_iter().map(|(_, path)| path).collect()
+}
+
+/// The run of this name among `runs`; the last of them by the name `last`.
+pub fn of_name<'a>(runs: &'a [PathBuf], name: &str) -> Option<&'a PathBuf> {
+    let is_its = |path: &&PathBuf| path.file_name().is_some_and(|found| found.to_string_lossy() == name);
+    if name == "last" { runs.last() } else { runs.iter().find(is_its) }
 }
 
 /// The refusal of a recording without a snapshot.

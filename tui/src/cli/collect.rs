@@ -316,8 +316,11 @@ fn text(found: &[TaskResult]) -> String {
     for TaskResult { decoder, metadata, shots, errors, rate, rate_ci95, seconds, estimates, .. } in found {
         let _ = write!(text, "{metadata} {decoder}: {} errors of {} shots", grouped(*errors), grouped(*shots));
         if let Some((rate, [low, high])) = rate.zip(*rate_ci95) {
-            let us = seconds * 1e6 / *shots as f64;
-            let _ = write!(text, ", {rate:.3e} a shot, 95 % between {low:.3e} and {high:.3e}; {us:.2} µs a shot");
+            let _ = write!(text, ", {rate:.3e} a shot, 95 % between {low:.3e} and {high:.3e}");
+        }
+        // A row has milliseconds: of few shots that were counted before the time is not known.
+        if *seconds > 0.0 {
+            let _ = write!(text, "; {:.2} µs a shot", seconds * 1e6 / *shots as f64);
         }
         text.push('\n');
         for ScaledRate { scale, rate, ci95: [low, high], unseen } in estimates {
@@ -352,8 +355,27 @@ fn merge(files: &[PathBuf], output: Option<&Path>) -> Result<u8, Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use super::{count, offline_decoder, scale, shard};
+    use super::{TaskResult, count, offline_decoder, scale, shard, text};
     use pinwheel_collect::run::Shard;
+
+    /// A collection that was done already told 0.00 µs a shot.
+    #[test]
+    fn a_time_that_is_not_known_is_not_told() {
+        let result = |seconds| TaskResult {
+            decoder: "matching".to_owned(),
+            metadata: serde_json::json!({"d": 3}),
+            strong_id: String::new(),
+            shots: 10,
+            errors: 1,
+            rate: Some(0.1),
+            rate_ci95: Some([0.01, 0.2]),
+            seconds,
+            estimates: Vec::new(),
+        };
+        let start = r#"{"d":3} matching: 1 errors of 10 shots, 1.000e-1 a shot, 95 % between 1.000e-2 and 2.000e-1"#;
+        assert_eq!(text(&[result(0.0)]), format!("{start}\n"));
+        assert_eq!(text(&[result(1e-4)]), format!("{start}; 10.00 µs a shot\n"));
+    }
 
     #[test]
     fn numbers_of_options_are_what_they_say() {

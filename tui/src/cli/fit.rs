@@ -158,7 +158,9 @@ fn of_run(args: &FitArgs, user_paths: &UserPaths) -> Result<(String, Model, Pair
     let mut counts = PairCounts::new(model.detectors, &pairs);
     for StreamDetections { shots, fired, together, .. } in streams {
         let is_whole = (fired.len(), together.len()) == (counts.fired.len(), counts.together.len());
-        if !is_whole || fired.iter().chain(&together).any(|count| *count > shots) {
+        let is_possible = |(&(a, b), both): (&(u32, u32), &u64)| *both <= fired[a as usize].min(fired[b as usize]);
+        if !is_whole || fired.iter().any(|count| *count > shots) || !pairs.ends().iter().zip(&together).all(is_possible)
+        {
             return Err(damaged(
                 DETECTIONS,
                 "these are not counts of the run's model; the file was changed".to_owned(),
@@ -300,16 +302,17 @@ mod tests {
         assert!(run(&[data, "--dem", dem, "-o", out]).unwrap_err().contains("no shots"));
         assert!(run(&[here, "-o", out]).unwrap_err().contains("--watch-drift"));
         fs::write(dir.path().join("model.dem"), MODEL).unwrap();
-        let detections = |hash: u64| {
-            let counts = format!(
-                r#"[{{"stream":0,"model":"model.dem","model_hash":{hash},"shots":3,"fired":[4,0],"together":[0]}}]"#
-            );
+        let detections = |hash: u64, counts: &str| {
+            let counts = format!(r#"[{{"stream":0,"model":"model.dem","model_hash":{hash},"shots":3,{counts}}}]"#);
             fs::write(dir.path().join("detections.json"), counts).unwrap();
         };
         let hash = Model::parse(MODEL.as_bytes()).unwrap().hash();
-        detections(hash);
-        assert!(run(&[here, "-o", out]).unwrap_err().contains("was changed"));
-        detections(hash ^ 1);
+        // More than there are shots; both fired more often than one of them.
+        for counts in [r#""fired":[4,0],"together":[0]"#, r#""fired":[1,0],"together":[1]"#] {
+            detections(hash, counts);
+            assert!(run(&[here, "-o", out]).unwrap_err().contains("was changed"), "{counts}");
+        }
+        detections(hash ^ 1, r#""fired":[1,0],"together":[0]"#);
         assert!(run(&[here, "-o", out]).unwrap_err().contains("its model has just changed"));
         assert!(!Path::new(out).exists());
     }

@@ -8,16 +8,13 @@ use super::say;
 use super::values::time;
 use clap::Args as ClapArgs;
 use pinwheel_engine::files;
-use pinwheel_engine::record::runs::is_run_name;
 use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::units::{Nanos, Ticks};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use pinwheel_report::runs::{empty, notes, open};
-
-/// Length of the time in a run's name.
-const UTC_BYTES: usize = "20260131T235959Z".len();
+use pinwheel_report::runs::{list, of_name};
 
 /// Options that name a run.
 #[derive(Debug, Clone, ClapArgs)]
@@ -56,11 +53,7 @@ fn named(run: &str, logs: Option<&Path>, user_paths: &UserPaths) -> Result<PathB
     }
     let logs = places::logs(logs, user_paths)?;
     let runs = list(&logs);
-    let found = match run {
-        "last" => runs.last().cloned(),
-        name => runs.iter().find(|path| path.file_name().is_some_and(|found| found.to_string_lossy() == name)).cloned(),
-    };
-    found.ok_or_else(|| {
+    of_name(&runs, run).cloned().ok_or_else(|| {
         let newest = runs.last().and_then(|path| path.file_name()).map(|name| name.to_string_lossy().into_owned());
         let remedy = newest.map_or_else(
             || "make one with pinwheel run, or name a directory with --logs DIR".to_owned(),
@@ -69,21 +62,6 @@ fn named(run: &str, logs: Option<&Path>, user_paths: &UserPaths) -> Result<PathB
         let found = format!("none in {}", logs.display());
         Refusal::unusable(format!("run {run}"), found, "a run's directory, its name, or last", remedy)
     })
-}
-
-/// The runs in `logs`, oldest first, after those that were renamed: their names do not say when they were. Runs of
-/// one second are in the order in which their profiles were written.
-fn list(logs: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(logs).into_iter().flatten().flatten();
-    let run = |path: PathBuf| {
-        let profile = fs::metadata(path.join("profile.ron")).ok().filter(fs::Metadata::is_file)?;
-        let name = path.file_name()?.to_string_lossy().into_owned();
-        let began = is_run_name(&name).then(|| (name[..UTC_BYTES].to_owned(), profile.modified().ok()));
-        Some((began, path))
-    };
-    let mut runs: Vec<_> = entries.filter_map(|entry| run(entry.path())).collect();
-    runs.sort();
-    runs.into_iter().map(|(_, path)| path).collect()
 }
 
 /// A moment of a recording, from `--at`.

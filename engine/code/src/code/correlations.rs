@@ -45,8 +45,8 @@ pub fn correlations(model: &Model, graph: &Graph) -> Vec<Correlation> {
         if own[edge as usize].max(own[other as usize]) > 0.5 {
             return None;
         }
-        let conditional = (both / own[edge as usize]).min(0.5);
-        // Of two mechanisms of probability 1, an even number happens.
+        // Of two mechanisms of probability 1, an even number happens: an edge of no others is never wrong.
+        let conditional = if own[edge as usize] > 0.0 { (both / own[edge as usize]).min(0.5) } else { 0.0 };
         let weight = (conditional > 0.0).then(|| ((1.0 - conditional) / conditional).ln())?;
         Some(Correlation { edge, other, weight })
     };
@@ -85,6 +85,7 @@ mod tests {
         assert_eq!(found("error(0.1) D0 ^ L0\nerror(0) D0 ^ D1\nerror(0.1) D0 D1\nerror(0.1) D0 ^ D0\n"), []);
         assert_eq!(found("error(0.6) D0 ^ D1\n"), []);
         assert_eq!(found("error(1) D0 ^ D1\nerror(1) D0 ^ D1\nerror(0.1) D0\nerror(0.1) D1\n"), []);
+        assert_eq!(found("error(1) D0 ^ D1\nerror(1) D0 ^ D1\n"), [], "both edges are never wrong");
         let three = found("error(0.1) D0 ^ D1 D2 ^ D3\n");
         assert_eq!(three, [(0, 1, 0.5), (0, 2, 0.5), (1, 0, 0.5), (1, 2, 0.5), (2, 0, 0.5), (2, 1, 0.5)]);
     }

@@ -101,7 +101,9 @@ pub fn soft_edges(model: &Model, graph: &Graph) -> Result<Option<SoftEdges>, Gra
             return Ok(refused(line.number, found, expected, "make map and model from one circuit")?);
         }
         readouts.extend(lines.iter().map(|line| Readout { byte: line.byte, wrong: line.wrong }));
-        let rest = ((known - of_readouts) / 2.0f64.mul_add(-of_readouts, 1.0)).clamp(0.0, 1.0);
+        // Readouts that are wrong half of the time, but for rounding, leave the rest open.
+        let apart = 2.0f64.mul_add(-of_readouts, 1.0);
+        let rest = if apart > 0.0 { ((known - of_readouts) / apart).clamp(0.0, 1.0) } else { 0.0 };
         edges.push(SoftEdge { edge, rest, end: readouts.len() as u32 });
     }
     let wrong = std::iter::once(0.0).chain((1..=255).map(|byte| map.wrong(byte))).collect();

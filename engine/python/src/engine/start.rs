@@ -130,7 +130,7 @@ fn in_profile(wanted: i64) -> u32 {
 }
 
 /// The user's state directory.
-fn state() -> Option<PathBuf> {
+pub(crate) fn state() -> Option<PathBuf> {
     let [state, home] = ["XDG_STATE_HOME", "HOME"].map(|name| std::env::var_os(name).map(PathBuf::from));
     state_directory(state.as_deref(), home.as_deref())
 }

@@ -200,6 +200,34 @@ fn shots_of_a_model_with_errors_likelier_than_not_are_good() {
     assert_eq!(report.verdict, HealthVerdict::Good, "{report:?}");
 }
 
+/// Of a pair that a mechanism of one half flips, what else flips one of them alone was not known from how often each
+/// fires: both were expected in a quarter of the shots.
+#[test]
+fn shots_of_a_model_with_mechanisms_of_one_half_are_good() {
+    for lone in
+        ["0.9) D0\nerror(0.1) D1", "0.9) D0\nerror(0.9) D1", "0.02) D0\nerror(0.98) D1", "0.5) D0\nerror(0.1) D1"]
+    {
+        let text = format!("error(0.5) D0 D1\nerror({lone}\nerror(0.05) D2 D3\nerror(0.02) D3\n");
+        let model = Model::parse(text.as_bytes()).unwrap();
+        let (mut health, mut sampler) = (InputHealth::new(&model), Sampler::new(&model, 22));
+        let (mut shot, mut flips, mut both) = ([0], [0], 0);
+        for _ in 0..WINDOW_MIN {
+            sampler.draw(&mut shot, &mut flips);
+            both += u32::from(shot[0] & 3 == 3);
+            health.observe(&shot);
+        }
+        let report = health.assess();
+        assert_eq!(report.verdict, HealthVerdict::Good, "{text}: {report:?}");
+        let group = usize::from(health.expected.group_of[0]);
+        let expected = health.expected.pairs[group].0 * f64::from(WINDOW_MIN);
+        let found = health.now.pairs[group] as f64;
+        assert!(
+            (found - expected).abs() < 5.0 * expected.sqrt(),
+            "{text}: {found}, not {expected}; {both} of D0 and D1"
+        );
+    }
+}
+
 #[test]
 fn a_window_of_nothing_but_ones_has_more_pairs_than_32_bits_hold() {
     let text: String = (0..300).map(|at| format!("error(0.0000001) D{at} D{}\n", at + 1)).collect();

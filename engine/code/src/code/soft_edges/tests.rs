@@ -88,3 +88,15 @@ fn readouts_that_an_edge_likelier_than_not_has_no_room_for_are_refused() {
         assert!(edges.weights(&[byte]).all(|(_, weight)| weight.is_finite()), "byte {byte}");
     }
 }
+
+/// The rest was 0 divided by 0, and no shot with soft bytes had an answer.
+#[test]
+fn readouts_that_are_wrong_half_of_the_time_but_for_rounding_have_weights() {
+    let map = "soft 2\nS0 0.499999999 D0\nS1 0.499999999 D0";
+    let model = Model::parse(b"error(0.5) D0 L0\n").unwrap();
+    let model = model.with_soft(Arc::new(SoftMap::parse(map).unwrap())).unwrap();
+    let edges = soft_edges(&model, &Graph::new(&model).unwrap()).unwrap().unwrap();
+    for bytes in [1, 41, 255, 41 | 41 << 8] {
+        assert!(edges.weights(&[bytes]).all(|(_, weight)| weight.is_finite()), "{bytes:x}");
+    }
+}
