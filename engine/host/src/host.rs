@@ -40,7 +40,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use check::ranges;
-pub use machine::Quota;
+pub use machine::{Quota, cpu_groups};
 pub use topology::parse_cpu_list;
 
 /// Most cores that are examined. Cores with this number or a higher one cannot be pinned to.
@@ -167,12 +167,16 @@ impl HostFacts {
     /// program is pinned to, unless it is a cold thread of an engine.
     #[must_use]
     pub fn without_used_cores(mut self, directory: &Path) -> (Self, Vec<String>) {
-        let claimed = claims::claimed(directory);
+        let own: Vec<u32> = self.cores.iter().map(|facts| facts.core).collect();
+        let near = self.with_siblings(&own);
+        let mut claimed = claims::claimed(directory);
+        claimed.retain(|conflict| near.contains(&conflict.core));
         let mut notes = claims::conflict_messages(&claimed);
         let mut taken: Vec<u32> = claimed.iter().map(|conflict| conflict.core).collect();
         let pinned = pins::pins(Path::new("/"), std::process::id());
         for pin in pins::in_use(pinned, &pins::hot_threads(directory)) {
-            let here: Vec<u32> = pin.cores.iter().copied().filter(|core| !taken.contains(core)).collect();
+            let is_new = |core: &u32| near.contains(core) && !taken.contains(core);
+            let here: Vec<u32> = pin.cores.iter().copied().filter(is_new).collect();
             if !here.is_empty() {
                 let (cores, name, pid) = (list(&here), &pin.name, pin.pid);
                 notes
@@ -181,12 +185,28 @@ impl HostFacts {
             }
         }
         let taken = self.with_siblings(&taken);
-        notes.retain(|_| self.cores.iter().any(|facts| taken.contains(&facts.core)));
         let foreign: Vec<_> =
             claims::foreign_locks(directory).into_iter().filter(|found| self.core(found.core).is_some()).collect();
         notes.extend(claims::foreign_lock_messages(&foreign));
+        notes.extend(self.isolated_left_out(Path::new("/")));
         self.cores.retain(|facts| !taken.contains(&facts.core));
         (self, notes)
+    }
+
+    /// Says how to use the isolated cores of the machine whose files are under `root`, if these are the ones that this
+    /// process may not use: the kernel starts no program there by itself, whatever the machine was set up for.
+    fn isolated_left_out(&self, root: &Path) -> Option<String> {
+        let isolated =
+            read_text(&root.join("sys/devices/system/cpu/isolated")).and_then(|text| parse_cpu_list(&text))?;
+        let is_outside = |core: &u32| self.core(*core).is_none();
+        let outside: Vec<u32> = topology::online(root).into_iter().filter(is_outside).collect();
+        if outside.is_empty() || !outside.iter().all(|core| isolated.contains(core)) {
+            return None;
+        }
+        let mut all: Vec<u32> = self.cores.iter().map(|facts| facts.core).chain(outside.iter().copied()).collect();
+        all.sort_unstable();
+        let (isolated, all) = (ranges(&outside), ranges(&all));
+        Some(format!("isolated core {isolated} left out; start with taskset -c {all} to use it"))
     }
 
     /// These cores and all their SMT siblings, allowed or not, ascending. A claim covers all of

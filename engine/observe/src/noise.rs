@@ -305,14 +305,18 @@ impl Measured {
     }
 }
 
+/// By the kernel's names of interrupts that one core sends to another: on x86 `RES` and others, on Arm `IPI0` and on.
+fn kind_of(id: &str) -> Kind {
+    let is_sent = ["RES", "CAL", "TLB", "IWI"].contains(&id) || id.starts_with("IPI");
+    if is_sent { Kind::InterProcessor } else { Kind::Interrupt }
+}
+
 impl Counters {
     fn read(core: u32, tid: u32) -> Counters {
         let root = Path::new("/");
         let mut counters = Counters::default();
         for (id, words, count) in Interrupts::read(root).iter().flat_map(|seen| seen.of_core(core)) {
-            // The kernel's names of interrupts that one core sends to another.
-            let kind = if ["RES", "CAL", "TLB", "IWI"].contains(&id) { Kind::InterProcessor } else { Kind::Interrupt };
-            counters.interrupts.push((kind, format!("{id} {words}"), count));
+            counters.interrupts.push((kind_of(id), format!("{id} {words}"), count));
         }
         for (id, _, count) in Interrupts::read_soft(root).iter().flat_map(|seen| seen.of_core(core)) {
             counters.interrupts.push((Kind::Softirq, id.to_owned(), count));
@@ -328,10 +332,16 @@ impl Counters {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
-    use super::{Kind, measure};
+    use super::{Kind, kind_of, measure};
     use crate::host::pin::{allowed_cores, pin_current_thread};
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
+
+    #[test]
+    fn interrupts_that_cores_send_to_each_other_are_known_on_x86_and_on_arm() {
+        assert_eq!(["RES", "TLB", "IPI0", "IPI7"].map(kind_of), [Kind::InterProcessor; 4]);
+        assert_eq!(["LOC", "36", "NMI"].map(kind_of), [Kind::Interrupt; 3]);
+    }
 
     #[test]
     fn a_thread_that_works_on_the_core_is_the_task_that_takes_it_and_all_shares_are_the_gaps() {

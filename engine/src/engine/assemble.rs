@@ -121,7 +121,9 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     starting.watchdog = watchdog.as_ref().map(watchdog::Running::stop);
     let (logs, logger) = wire_log(config.events.take(), &plan, &shared, &mut notes);
     let hot = spawn_threads(&mut starting.threads, &plan, &mut silos, &orders.lock(), logs, &shared)?;
-    notes.extend(wait_built(&hot.reports, starting.threads.len())?);
+    let (said, unpinned) = wait_built(&hot.reports, starting.threads.len())?;
+    notes.extend(said);
+    orders.lock().unpin(&unpinned, &board);
     let remote = reach(config.run_dir.as_deref(), &cold_threads, &shared, &executor, &stop, &mut notes);
     header::write_notes(&board, &notes);
     board.publish();
@@ -803,10 +805,10 @@ fn spawn_threads(
     Ok(HotThreads { board, path_changes, reports, roles, building: 0, unbuilt: None })
 }
 
-/// Waits until every thread has built its roles; returns the notes of threads that could not be
-/// pinned.
-fn wait_built(reports: &Receiver<ThreadReport>, threads: usize) -> Result<Vec<String>, StartError> {
-    let mut notes = Vec::new();
+/// Waits until every thread has built its roles; returns what the operator should know, and the threads that could
+/// not be pinned.
+fn wait_built(reports: &Receiver<ThreadReport>, threads: usize) -> Result<(Vec<String>, Vec<usize>), StartError> {
+    let (mut notes, mut unpinned) = (Vec::new(), Vec::new());
     for built in 0..threads {
         let report = match reports.recv_timeout(BUILD_LIMIT) {
             Ok(report) => report,
@@ -816,9 +818,10 @@ fn wait_built(reports: &Receiver<ThreadReport>, threads: usize) -> Result<Vec<St
             }
         };
         report.result?;
+        unpinned.extend(report.unpinned.is_some().then_some(report.thread));
         notes.extend(report.unpinned);
         // Each thread reports the same text; one note is enough.
         notes.extend(report.unprivileged.filter(|text| !notes.contains(text)));
     }
-    Ok(notes)
+    Ok((notes, unpinned))
 }

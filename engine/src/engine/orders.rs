@@ -100,6 +100,17 @@ impl Orders {
         self.epoch
     }
 
+    /// These threads could not be pinned. They are ordered what a thread without a core is.
+    pub(super) fn unpin(&mut self, threads: &[usize], board: &Board) {
+        for thread in threads {
+            let planned = &mut self.threads[*thread].planned;
+            (planned.core, planned.exclusive) = (None, false);
+        }
+        if !threads.is_empty() {
+            self.issue(board);
+        }
+    }
+
     /// The rule for yielding cores.
     pub(super) fn courtesy(&self) -> Option<&Courtesy> {
         self.courtesy.as_ref()
@@ -215,5 +226,42 @@ fn budgets(profile: &Profile, clock: &Clock) -> SpinBudgets {
         lab_spin_ticks: ticks(profile.spin_budgets.lab_spin_us),
         shared_spin_ticks: ticks(SHARED_SPIN_US),
         shared_sleep_ns: u64::from(profile.spin_budgets.shared_sleep_us) * 1_000,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::SharedOrders;
+    use crate::board::{Board, Place, Shape};
+    use crate::clock::Clock;
+    use crate::host::{CoreFacts, HostFacts};
+    use crate::plan::Plan;
+    use crate::profile::Profile;
+    use pinwheel_edge::spin::SpinPolicy;
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU64;
+
+    #[test]
+    fn a_thread_that_could_not_be_pinned_runs_lab_instead_of_prod_and_says_why() {
+        let (profile, _) = Profile::load("prod", None).unwrap();
+        let mut host = HostFacts::read_at(Path::new("/no/such"), &[]);
+        host.cores = (0..4).map(|core| CoreFacts { core, node: 0, siblings: Vec::new() }).collect();
+        let plan = Plan::make(&profile, &host).unwrap();
+        let threads = plan.threads.len() as u32;
+        let shape = Shape { threads, silos: 1, slots: 8, workers: 1, decoders: 2, streams: 1 };
+        let board = Board::create(shape, Place::Private).unwrap();
+        let clock = Clock::virtual_time(Arc::new(AtomicU64::new(1)));
+        let orders = SharedOrders::new("prod", &profile, &plan, &clock);
+        let policy = |thread: usize| orders.lock().word(thread).requested().0.policy;
+        assert_eq!([policy(0), policy(1)], [SpinPolicy::Prod; 2]);
+        orders.lock().unpin(&[1], &board);
+        assert_eq!([policy(0), policy(1)], [SpinPolicy::Prod, SpinPolicy::Lab]);
+        let refusal = |thread: usize| board.thread(thread).refusal.read();
+        assert_eq!((refusal(0).as_str(), refusal(1).starts_with("it is not pinned")), ("", true));
+        // Another profile orders it no more than that.
+        orders.lock().give("prod", &profile, &board, &clock);
+        assert_eq!(policy(1), SpinPolicy::Lab);
     }
 }

@@ -249,11 +249,12 @@ impl Steering {
         let ControlHandles { settings, board, clock, orders, .. } = &self.handles;
         settings.set_limits(&now.limits);
         settings.set_overflow(&now.placement.overflow);
-        header::write_limits(board, &now.limits);
         if rate_changes {
             self.apply_rate(now.input.rate, if is_own_rate { "fixed" } else { "profile" });
         }
         let epoch = orders.lock().give(name, &now, board, clock);
+        // After the order: a thread that sleeps by the one before is judged by the limit before.
+        header::write_limits(board, &now.limits);
         self.notify_watchdog(WatchdogMessage::Rules(now.alarms.clone(), now.on_alarm.clone()));
         // Nested limited switches return to the profile before the first of them.
         let base = self.revert.take().map(|revert| (revert.name, revert.profile, revert.decoders));

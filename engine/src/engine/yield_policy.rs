@@ -87,9 +87,10 @@ pub(super) fn waits_too_long<'a>(
     let own_uid = own_uid?;
     let others = competitors.iter().filter(|competitor| competitor.uid.is_some_and(|uid| uid != own_uid));
     let worst = others.max_by_key(|competitor| competitor.waited_ns)?;
-    // `wait_ms` applies to each second; the span may be longer or shorter.
+    // `wait_ms` applies to each second; the span may be longer or shorter. No thread waits for longer than all of it.
     let limit_ns = u128::from(rule.wait_ms) * u128::from(worst.span_ns) / 1_000;
-    (u128::from(worst.waited_ns) > limit_ns).then_some(worst)
+    let waits_always = worst.waited_ns > 0 && worst.waited_ns >= worst.span_ns;
+    (waits_always || u128::from(worst.waited_ns) > limit_ns).then_some(worst)
 }
 
 #[cfg(test)]
@@ -181,5 +182,8 @@ mod tests {
         // A long span: the limit applies to each second of it.
         let slow = Competitor { span_ns: 10 * SECOND, ..competitor(Some(1), 900) };
         assert_eq!(waits(&[slow]), None);
+        let all = Courtesy { wait_ms: 1_000, ..RULE };
+        let waits = |waited_ms| waits_too_long(&[competitor(Some(1), waited_ms)], Some(5), &all).is_some();
+        assert_eq!([waits(999), waits(1_000)], [false, true], "all of each second");
     }
 }

@@ -128,7 +128,7 @@ fn mend(share: &Share, core: u32) -> String {
     let id = share.who.split(' ').next().unwrap_or_default();
     match share.what {
         Kind::Task => mend_tasks(core),
-        Kind::Interrupt if id.bytes().all(|byte| byte.is_ascii_digit()) => {
+        Kind::Interrupt if id.bytes().all(|byte| byte.is_ascii_digit()) && !share.who.ends_with("arch_timer") => {
             format!("send it to other cores: /proc/irq/{id}/smp_affinity_list; pinwheel check writes the command")
         }
         Kind::Interrupt => format!("boot with nohz_full={core} rcu_nocbs={core}; pinwheel check says how"),

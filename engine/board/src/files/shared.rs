@@ -133,13 +133,24 @@ impl Locks {
 
     /// The process that holds a `flock` on `file`; lines of waiting processes have an arrow first.
     pub fn holder_of(&self, file: impl AsFd) -> Option<u32> {
+        self.holder_with(file, &["READ", "WRITE"])
+    }
+
+    /// The process that holds an exclusive `flock` on `file`.
+    pub fn exclusive_holder_of(&self, file: impl AsFd) -> Option<u32> {
+        self.holder_with(file, &["WRITE"])
+    }
+
+    fn holder_with(&self, file: impl AsFd, kinds: &[&str]) -> Option<u32> {
         let stat = fs::fstat(file).ok()?;
         let (major, minor) = (fs::major(stat.st_dev), fs::minor(stat.st_dev));
         let wanted = format!("{major:02x}:{minor:02x}:{}", stat.st_ino);
         self.0.lines().find_map(|line| {
             let words: Vec<&str> = line.split_whitespace().collect();
             match words[..] {
-                [_, "FLOCK", _, _, pid, place, ..] if place == wanted => pid.parse().ok().filter(|&pid| pid > 0),
+                [_, "FLOCK", _, kind, pid, place, ..] if place == wanted && kinds.contains(&kind) => {
+                    pid.parse().ok().filter(|&pid| pid > 0)
+                }
                 _ => None,
             }
         })

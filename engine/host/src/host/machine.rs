@@ -111,26 +111,49 @@ pub(super) fn quota(root: &Path) -> Quota {
 /// As [`quota`], with the file that sets it.
 pub(super) fn quota_and_file(root: &Path) -> (Quota, PathBuf) {
     let mut found = (Quota::NotVisible, PathBuf::new());
-    for (controllers, group) in &control_groups(root) {
-        if controllers.is_empty() {
-            for dir in ancestors(&root.join("sys/fs/cgroup"), group) {
-                found = tighter(found, (version_2(&dir), dir.join("cpu.max")));
-            }
-        } else if controllers.split(',').any(|name| name == "cpu") {
-            for mount in [controllers, "cpu", "cpu,cpuacct"] {
-                for dir in ancestors(&root.join("sys/fs/cgroup").join(mount), group) {
-                    found = tighter(found, (version_1(&dir), dir.join("cpu.cfs_quota_us")));
-                }
-            }
-        }
+    for (version, dir) in versioned_cpu_groups(root, "self") {
+        let (quota, file) = match version {
+            GroupVersion::First => (version_1(&dir), "cpu.cfs_quota_us"),
+            GroupVersion::Second => (version_2(&dir), "cpu.max"),
+        };
+        found = tighter(found, (quota, dir.join(file)));
     }
     found
 }
 
-/// This process's control groups: the controllers of each, empty for version 2, and its path; empty if
-/// they are not visible.
-pub(super) fn control_groups(root: &Path) -> Vec<(String, String)> {
-    let text = read_text(&root.join("proc/self/cgroup")).unwrap_or_default();
+/// The directories of the control groups that may limit the CPU time of `process`, `self` or its number: its own
+/// group and those around it, of either version.
+pub fn cpu_groups(root: &Path, process: &str) -> Vec<PathBuf> {
+    versioned_cpu_groups(root, process).into_iter().map(|(_, dir)| dir).collect()
+}
+
+#[derive(Clone, Copy)]
+enum GroupVersion {
+    First,
+    Second,
+}
+
+fn versioned_cpu_groups(root: &Path, process: &str) -> Vec<(GroupVersion, PathBuf)> {
+    let mounted = root.join("sys/fs/cgroup");
+    let of_group = |(controllers, group): &(String, String)| {
+        if controllers.is_empty() {
+            return ancestors(&mounted, group).into_iter().map(|dir| (GroupVersion::Second, dir)).collect();
+        }
+        if !controllers.split(',').any(|name| name == "cpu") {
+            return Vec::new();
+        }
+        // These names may lead to one place.
+        let mut mounts = [controllers, "cpu", "cpu,cpuacct"].into_iter().map(|name| mounted.join(name));
+        let Some(mount) = mounts.find(|mount| mount.is_dir()) else { return Vec::new() };
+        ancestors(&mount, group).into_iter().map(|dir| (GroupVersion::First, dir)).collect::<Vec<_>>()
+    };
+    control_groups(root, process).iter().flat_map(of_group).collect()
+}
+
+/// The control groups of `process`, `self` or its number: the controllers of each, empty for version 2, and its
+/// path; empty if they are not visible.
+pub(super) fn control_groups(root: &Path, process: &str) -> Vec<(String, String)> {
+    let text = read_text(&root.join("proc").join(process).join("cgroup")).unwrap_or_default();
     let group = |line: &str| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
         Some((controllers.to_owned(), path.to_owned()))

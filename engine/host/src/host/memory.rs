@@ -37,7 +37,7 @@ pub fn mib_left(root: &Path) -> Option<u64> {
 fn of_groups(root: &Path) -> Vec<MemoryLeft> {
     let mounted = root.join("sys/fs/cgroup");
     let mut found = Vec::new();
-    for (controllers, group) in &control_groups(root) {
+    for (controllers, group) in &control_groups(root, "self") {
         let (mount, names) = match controllers.as_str() {
             "" => (mounted.clone(), ["memory.max", "memory.current", "inactive_file"]),
             "memory" => {

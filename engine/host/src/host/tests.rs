@@ -142,3 +142,28 @@ proptest! {
         assert_eq!(HostFacts::read_at(tree(&files).path(), &[0]).cores.len(), 1);
     }
 }
+
+#[test]
+fn isolated_cores_that_the_kernel_left_out_are_named_with_the_command_that_uses_them() {
+    let said = |isolated: &str, allowed: &[u32]| {
+        let dir = tree(&[("sys/devices/system/cpu/online", "0-7\n"), ("sys/devices/system/cpu/isolated", isolated)]);
+        HostFacts::read_at(dir.path(), allowed).isolated_left_out(dir.path())
+    };
+    let note = "isolated core 2-7 left out; start with taskset -c 0-7 to use it";
+    assert_eq!(said("2-7\n", &[0, 1]).as_deref(), Some(note));
+    assert_eq!((said("2-7\n", &[0]), said("\n", &[0, 1])), (None, None), "something else restricts it");
+    assert_eq!(said("2-7\n", &[0, 1, 2, 3, 4, 5, 6, 7]), None);
+}
+
+/// Nobody needs to know who has cores that this process may not use.
+#[test]
+#[cfg(target_os = "linux")]
+fn only_claims_of_cores_that_the_process_could_use_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let _claims = super::claims::Claims::take(folder.path(), &[900, 905, 906]).unwrap();
+    let mut host = HostFacts::read_at(Path::new("/no/such"), &[904, 905]);
+    host.cores[1].siblings = vec![906];
+    let (left, notes) = host.without_used_cores(folder.path());
+    assert_eq!(left.cores.iter().map(|facts| facts.core).collect::<Vec<_>>(), [904]);
+    assert!(notes[0].starts_with("core 905,906 left to process "), "{notes:?}");
+}

@@ -44,7 +44,7 @@ fn listed_node(root: &Path, core: u32) -> Option<u32> {
     numbered(&dir, "node").into_iter().find(|node| cores(node).is_some_and(|cores| cores.contains(&core)))
 }
 
-/// Number of nodes with cores; at least 1.
+/// Number of nodes, with those that have memory alone; at least 1.
 pub(super) fn nodes(root: &Path) -> usize {
     numbered(&root.join("sys/devices/system/node"), "node").len().max(1)
 }

@@ -32,9 +32,14 @@ pub enum CoreLoss {
 }
 
 impl UsableCores {
-    /// Reads them from the machine's files under `root`.
+    /// Reads those of this process from the machine's files under `root`.
     pub fn read(root: &Path) -> UsableCores {
-        UsableCores { online: topology::online(root), cpuset: cpuset(root).unwrap_or_default() }
+        UsableCores::of(root, "self")
+    }
+
+    /// As [`UsableCores::read`], of `process`: `self` or its number.
+    pub fn of(root: &Path, process: &str) -> UsableCores {
+        UsableCores { online: topology::online(root), cpuset: cpuset(root, process).unwrap_or_default() }
     }
 
     /// Why `core` cannot be used; `None` if it can.
@@ -62,9 +67,9 @@ impl UsableCores {
 
 /// The cores that the process's cpuset grants, of either version of control groups: of the innermost
 /// group that has such a list.
-fn cpuset(root: &Path) -> Option<Vec<u32>> {
+fn cpuset(root: &Path, process: &str) -> Option<Vec<u32>> {
     let mounted = root.join("sys/fs/cgroup");
-    control_groups(root).iter().find_map(|(controllers, group)| {
+    control_groups(root, process).iter().find_map(|(controllers, group)| {
         let (mount, list) = match controllers.as_str() {
             "" => (mounted.clone(), "cpuset.cpus.effective"),
             "cpuset" => (mounted.join("cpuset"), "cpuset.effective_cpus"),

@@ -7,6 +7,7 @@
 use super::procfs::{self, CoreTimes, Interrupts, MachineTimes};
 use crate::board::snapshot::OWN;
 use crate::clock::Clock;
+use crate::host::cpu_groups;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -140,7 +141,8 @@ pub struct Accounts {
     threads: Vec<ThreadFiles>,
     stat: Option<File>,
     interrupts: Option<File>,
-    cpu_stat: Option<File>,
+    /// Of the process's control group and those around it: a limit of any of them holds its threads back.
+    cpu_stats: Vec<File>,
     /// Of cpu, memory and disk.
     pressure: [Option<File>; 3],
     /// Of the process as a whole.
@@ -184,12 +186,12 @@ impl Accounts {
             ThreadFiles { tid: *tid, stat: file("stat"), schedstat: file("schedstat") }
         };
         let threads = tids.iter().map(open).collect();
-        let cpu_stat = group_file(&root, "cpu.stat").and_then(|path| File::open(path).ok());
+        let cpu_stats = cpu_stats(Path::new("/"), &process);
         let (stat, interrupts) = (File::open("/proc/stat").ok(), File::open("/proc/interrupts").ok());
         let pressure = ["cpu", "memory", "io"].map(|what| File::open(format!("/proc/pressure/{what}")).ok());
         let process = File::open(root.join("stat")).ok();
         let (cores, text) = (Vec::new(), Vec::new());
-        Accounts { task, owner, threads, stat, interrupts, cpu_stat, pressure, process, cores, text }
+        Accounts { task, owner, threads, stat, interrupts, cpu_stats, pressure, process, cores, text }
     }
 
     /// The account of thread number `index`; `at_ns` is now.
@@ -219,7 +221,7 @@ impl Accounts {
         let interrupts = core.and_then(|core| {
             read(self.interrupts.as_ref(), &mut self.text).and_then(|text| procfs::interrupts(text, core))
         });
-        let throttled = read(self.cpu_stat.as_ref(), &mut self.text).and_then(procfs::throttled);
+        let throttled = throttled(&self.cpu_stats, &mut self.text);
         let (thermal, frequency) = core.map_or((None, None), |core| self.slowed(core));
         let process = read(self.process.as_ref(), &mut self.text).and_then(procfs::stat);
         CoreAccount {
@@ -281,7 +283,7 @@ impl Accounts {
             "time spent ready and not run",
             "a kernel with CONFIG_SCHED_INFO, or mount /proc without hidepid",
         );
-        note(self.cpu_stat.is_some(), "CPU quota", "mount the cpu control group (docker: --cgroupns=host)");
+        note(!self.cpu_stats.is_empty(), "CPU quota", "mount the cpu control group (docker: --cgroupns=host)");
         note(self.interrupts.is_some(), "interrupts by core", "run with /proc/interrupts readable");
         let frequency = Path::new("/sys/devices/system/cpu/cpu0/cpufreq").exists();
         note(frequency, "core frequency", "a host that shows /sys/devices/system/cpu/cpu*/cpufreq to its guests");
@@ -338,28 +340,22 @@ fn read_at(_: &File, _: &mut [u8], _: u64) -> std::io::Result<usize> {
     Err(std::io::ErrorKind::Unsupported.into())
 }
 
-/// The file `name` of the cpu control group of the process below `root`, of either version.
-fn group_file(root: &Path, name: &str) -> Option<PathBuf> {
-    let groups = std::fs::read_to_string(root.join("cgroup")).ok()?;
-    let places = groups.lines().filter_map(|line| {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (parts.next()?, parts.next()?.trim_start_matches('/'));
-        let bases: &[&str] = match controllers {
-            "" => &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"],
-            _ if controllers.split(',').any(|controller| controller == "cpu") => {
-                &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"]
-            }
-            _ => return None,
-        };
-        bases.iter().map(|base| Path::new(base).join(path).join(name)).find(|path| path.exists())
-    });
-    places.into_iter().next()
+/// The accounts of the control groups that may limit the CPU time of `process`.
+fn cpu_stats(root: &Path, process: &str) -> Vec<File> {
+    cpu_groups(root, process).into_iter().filter_map(|group| File::open(group.join("cpu.stat")).ok()).collect()
+}
+
+/// How often, and for how many nanoseconds, these groups together were held back; `None` if none of them counts it.
+fn throttled(cpu_stats: &[File], text: &mut Vec<u8>) -> Option<(u64, u64)> {
+    let each = cpu_stats.iter().filter_map(|file| read(Some(file), text).and_then(procfs::throttled));
+    each.reduce(|sum, one| (sum.0 + one.0, sum.1 + one.1))
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Accounts, Owner, TEXT_BYTES, read};
+    use super::{Accounts, Owner, TEXT_BYTES, cpu_stats, read, throttled};
+    use crate::trees;
     use std::fs::File;
 
     #[test]
@@ -383,5 +379,25 @@ mod tests {
         assert_eq!((found.thermal, found.frequency), (None, None));
         let here = std::path::Path::new("/proc/stat").exists();
         assert_eq!((found.all.is_some(), found.process_faults.is_some()), (here, here));
+    }
+
+    #[test]
+    fn a_quota_of_a_group_around_the_process_holds_it_back_as_its_own_does() {
+        let held = |files: &[(&str, &str)]| {
+            let root = tempfile::tempdir().unwrap();
+            files.iter().for_each(|(path, text)| trees::write(root.path(), path, text));
+            throttled(&cpu_stats(root.path(), "7"), &mut Vec::new())
+        };
+        let stat = |times: u64| format!("usage_usec 9\nnr_periods 8\nnr_throttled {times}\nthrottled_usec 20\n");
+        let (own, pod) = ("sys/fs/cgroup/pods/a/cpu.stat", "sys/fs/cgroup/pods/cpu.stat");
+        let root = ("sys/fs/cgroup/cpu.stat", "usage_usec 9\n");
+        let group = ("proc/7/cgroup", "0::/pods/a\n");
+        assert_eq!(held(&[group, root, (own, &stat(0)), (pod, &stat(3))]), Some((3, 40_000)));
+        // A container sees its own group as the root of the mount.
+        assert_eq!(held(&[group, ("sys/fs/cgroup/cpu.stat", &stat(2))]), Some((2, 20_000)));
+        let first = "nr_periods 1\nnr_throttled 4\nthrottled_time 30\n";
+        let in_pod = ("sys/fs/cgroup/cpu/pods/cpu.stat", first);
+        assert_eq!(held(&[("proc/7/cgroup", "3:cpu,cpuacct:/pods/a\n0::/\n"), in_pod, root]), Some((4, 30)));
+        assert_eq!((held(&[group, root]), held(&[])), (None, None));
     }
 }

@@ -132,7 +132,7 @@ impl CounterRules {
             claims(board, then, now, &mut found);
             (0..now.silos.len()).for_each(|silo| rings(board, silo, then, now, &mut found));
         }
-        engine(board, long, now, &mut found);
+        engine(board, (self.looks.len() > 1).then_some(long), now, &mut found);
         streams(board, &mut found);
         self.source(board, long, now, &mut found);
         self.grow(&mut found);
@@ -173,7 +173,7 @@ impl CounterRules {
                 errors(silo, long, &now, &mut found);
             }
         }
-        engine(board, self.looks.front().unwrap_or(&now), &now, &mut found);
+        engine(board, self.looks.front(), &now, &mut found);
         found
     }
 
@@ -479,8 +479,10 @@ fn claims(board: &Board, then: &CounterReading, now: &CounterReading, found: &mu
     }
 }
 
-/// Conditions of threads and of the engine.
-fn engine(board: &Board, long: &CounterReading, now: &CounterReading, found: &mut Vec<Condition>) {
+/// Conditions of threads and of the engine. `long`: the reading half a second ago; `None`: there is none, and
+/// what was counted so far is new. A call of the allocator and a lost event are over when no further one comes:
+/// else one of each would explain all later stalls.
+fn engine(board: &Board, long: Option<&CounterReading>, now: &CounterReading, found: &mut Vec<Condition>) {
     for (index, thread) in now.threads.iter().enumerate() {
         let (block, site) = (board.thread(index), Site::Thread(index as u32));
         let died = thread.roles.iter().filter(|role| role.died > 0).count();
@@ -507,7 +509,7 @@ fn engine(board: &Board, long: &CounterReading, now: &CounterReading, found: &mu
             };
             found.push(condition(RuleId::RoleDied, site, died as f64, Some(died as u64), plain(Cause::Died, sentence)));
         }
-        if thread.allocations > 0 {
+        if thread.allocations > long.map_or(0, |long| long.threads[index].allocations) {
             let (calls, by) = (thread.allocations, block.allocation_site.read());
             let by = if by.is_empty() { "a place being looked up".to_owned() } else { by };
             let sentence =
@@ -521,9 +523,9 @@ fn engine(board: &Board, long: &CounterReading, now: &CounterReading, found: &mu
             ));
         }
     }
-    clocks(board, long, now, found);
+    clocks(board, long.unwrap_or(now), now, found);
     let lost = now.events_lost;
-    if lost > 0 {
+    if lost > long.map_or(0, |long| long.events_lost) {
         let sentence = format!("{lost} events are not in the log: found no room, or could not be written");
         found.push(condition(
             RuleId::Events,

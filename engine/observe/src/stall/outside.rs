@@ -8,8 +8,9 @@ use super::account::{Accounts, Owner};
 use super::observe::Observations;
 use super::stack::{Maps, STACK_WORDS, Sample};
 use super::verdict::{Verdict, verdict};
+use crate::host::usable::UsableCores;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A thread of the other process.
@@ -55,11 +56,13 @@ pub fn judge(pid: u32, silent_threads: &[ExternalThread], span: Duration) -> Vec
     rest(span);
     let after = look(span_ns);
     let hidden = accounts.hidden();
+    let usable = UsableCores::of(Path::new("/"), &pid.to_string());
     let judged = silent_threads.iter().zip(before).zip(after).map(|((silent_thread, before), after)| {
         let mut seen = Observations {
             thread: silent_thread.name.clone(),
             role: silent_thread.role,
             core: silent_thread.core,
+            core_loss: silent_thread.core.and_then(|core| usable.loss(core)),
             stall_ns: silent_thread.stall_ns.max(span_ns),
             is_inside: true,
             detail: after.2,
@@ -104,4 +107,21 @@ fn pointers(text: &str) -> Option<(u64, u64)> {
 #[expect(clippy::disallowed_methods, reason = "cold: the time between two looks")]
 fn rest(span: Duration) {
     std::thread::sleep(span);
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::{ExternalThread, judge};
+    use crate::host::CORES_MAX;
+    use crate::stall::Cause;
+    use std::time::Duration;
+
+    #[test]
+    fn a_thread_whose_core_is_offline_is_not_said_to_have_another_affinity() {
+        let own = std::process::id();
+        let core = Some(CORES_MAX - 1);
+        let silent = ExternalThread { tid: own, name: "hot-0".to_owned(), core, ..ExternalThread::default() };
+        let verdicts = judge(own, &[silent], Duration::from_millis(1));
+        assert_eq!(verdicts.iter().map(|verdict| verdict.cause).collect::<Vec<_>>(), [Cause::Offline]);
+    }
 }

@@ -15,6 +15,7 @@ use super::observe::{JIFFY_NS, Observations, SignalState};
 use super::procfs;
 use super::switches::{self, Switched};
 use crate::board::alarms::Confidence;
+use crate::host::check::ranges;
 use crate::host::usable::CoreLoss;
 
 /// More faults from memory than this for each millisecond run are the cause.
@@ -310,10 +311,9 @@ fn moved(seen: &Observations) -> Option<Explanation> {
         return Some((Cause::of_loss(loss), Confidence::Certain, why));
     }
     if let Some(allowed) = allowed.filter(|cores| !cores.contains(&planned)) {
-        let cores: Vec<String> = allowed.iter().map(u32::to_string).collect();
         let why = format!(
             "it may run on core {} only, its plan says core {planned}: something changed its affinity",
-            cores.join(",")
+            ranges(allowed)
         );
         return Some((Cause::Affinity, Confidence::Certain, why));
     }

@@ -46,6 +46,7 @@ use crate::units::{Nanos, Ticks};
 use episode::Episode;
 use grouping::Incidents;
 use noise::NoiseAccount;
+use pinwheel_edge::spin::SpinOrder;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -125,6 +126,8 @@ struct Thread {
     bases: VecDeque<Baseline>,
     suspicion: Option<(u64, Baseline)>,
     episode: Option<Episode>,
+    /// The heartbeat limit by which it is judged, nanoseconds: that of the spin policy that it has confirmed.
+    limit_ns: u64,
     /// The start of its silence, and how much of the silence the watchdog was late.
     unwatched: (Ticks, u64),
     /// Its last heartbeat before the counter went back, and when that was.
@@ -162,6 +165,8 @@ pub struct Watchdog {
     symbolizer: Option<Symbolizer>,
     notifier: Option<AlarmNotifier>,
     incidents: Incidents,
+    /// When something explained the alarm of each row last.
+    explained: [Ticks; ALARMS_MAX],
     /// Rules of which an alarm had no row.
     left_out: Vec<RuleId>,
     /// The pending request for a stack: (thread, ticket).
@@ -200,6 +205,7 @@ impl Watchdog {
             symbolizer: None,
             notifier: None,
             incidents: Incidents::default(),
+            explained: [Ticks(0); ALARMS_MAX],
             left_out: Vec::new(),
             asked: None,
             ticked: None,
@@ -238,6 +244,7 @@ impl Watchdog {
         self.take_stacks(now, actions);
         let limit_ns = board::get(&self.config.board.header().heartbeat_limit_ns).max(1);
         for index in 0..self.threads.len() {
+            let limit_ns = self.limit_of(index, limit_ns);
             self.judge_silence(index, now, limit_ns, actions);
         }
         self.judge_freeze(now, actions);
@@ -246,7 +253,7 @@ impl Watchdog {
             self.switches.learn_names();
         }
         if let Some(done) = self.round {
-            self.go_on_with_round(done, now, limit_ns, actions);
+            self.go_on_with_round(done, now, actions);
         }
     }
 
@@ -271,6 +278,17 @@ impl Watchdog {
 
     fn rule(&self, id: RuleId) -> AlarmRule {
         rule(&self.config.rules, id)
+    }
+
+    /// The heartbeat limit of thread `index`; `limit_ns` is that of the profile in force. A thread that has not
+    /// confirmed the profile may still sleep for as long as the one before says.
+    fn limit_of(&mut self, index: usize, limit_ns: u64) -> u64 {
+        let block = self.config.board.thread(index);
+        let epoch = |word| SpinOrder::unpack(board::get(word)).epoch;
+        let has_confirmed = epoch(&block.policy_acknowledged) >= epoch(&block.policy_requested);
+        let thread = &mut self.threads[index];
+        thread.limit_ns = if has_confirmed { limit_ns } else { thread.limit_ns.max(limit_ns) };
+        thread.limit_ns
     }
 
     /// The counter went back: times from before say nothing of those that follow.
@@ -341,6 +359,7 @@ impl Watchdog {
                 suspicion: None,
                 // A stall goes on although another thread has started.
                 episode,
+                limit_ns: 0,
                 unwatched: (Ticks(0), 0),
                 outdated: None,
                 gaps_seen: board::get(&block.gaps_count),
@@ -358,18 +377,19 @@ impl Watchdog {
     }
 
     /// Takes the next accounts, or checks the rules if all are taken.
-    fn go_on_with_round(&mut self, done: usize, now: Ticks, limit_ns: u64, actions: &mut dyn WatchdogActions) {
+    fn go_on_with_round(&mut self, done: usize, now: Ticks, actions: &mut dyn WatchdogActions) {
         let accounts = 2 * self.threads.len();
         if done >= accounts {
             self.round = None;
             return self.check_rules(now, actions);
         }
-        let gap_limit_ns = (self.rule(RuleId::FrameGap).limit * limit_ns as f64) as u64;
-        let gap_limit = self.config.clock.rate().ticks(Nanos(gap_limit_ns));
+        let limits = self.rule(RuleId::FrameGap).limit;
         let until = accounts.min(done + accounts.div_ceil(TICKS_PER_ROUND));
         for step in done..until {
             let (index, at_ns) = (step / 2, self.at_ns(now));
             if step % 2 == 0 {
+                let gap_limit_ns = (limits * self.threads[index].limit_ns as f64) as u64;
+                let gap_limit = self.config.clock.rate().ticks(Nanos(gap_limit_ns));
                 board::set(&self.config.board.thread(index).gap_limit_ticks, gap_limit.0);
                 self.switches.drain(index);
                 self.account = Some(self.accounts.thread(index, at_ns));
@@ -586,7 +606,14 @@ impl Watchdog {
         let is_worse = before.is_none_or(|before| severity > before);
         let told = self.alarms.record(place);
         let is_outdated = is_of_now(rule.id) && told.sentence != verdict.sentence;
-        if is_worse || is_outdated || told.cause != verdict.cause.name() {
+        let is_other = is_outdated || told.cause != verdict.cause.name();
+        // Else a cause near its limit would come and go ten times a second.
+        let is_explained = verdict.cause != Cause::Unexplained;
+        let was_just_explained = self.ns(now.since(self.explained[place])) <= EXPLAINS_NS;
+        if is_explained {
+            self.explained[place] = now;
+        }
+        if is_worse || is_other && (is_explained || !was_just_explained) {
             self.alarms.explain(place, verdict, now, &board);
         } else {
             self.alarms.keep(place, now, count, &board);

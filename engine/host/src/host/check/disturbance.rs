@@ -169,6 +169,22 @@ mod tests {
     }
 
     #[test]
+    fn on_arm_the_timer_of_a_core_is_no_device_though_it_has_a_number() {
+        let read = |timer: u32, disk: u32| {
+            let rows = format!("11: 0 {timer} GICv3 27 Level arch_timer\n40: 0 {disk} GICv3 152 Edge nvme0q1\n");
+            Interrupts::parse(&format!(" CPU0 CPU1\n{rows}IPI0: 5 6 Rescheduling interrupts\n")).unwrap()
+        };
+        let judged = |timer, disk| {
+            let interrupts = Some((read(0, 0), read(timer, disk), 1_000_000_000));
+            let seen = Observations { hot: vec![1], allowed: vec![0, 1], interrupts, ..Observations::default() };
+            row(&seen)
+        };
+        let ticks = judged(250, 0);
+        assert!(ticks.verdict == Verdict::Warn && ticks.fix.contains("nohz_full=1"), "{ticks:?}");
+        assert_eq!(judged(250, 250).fix, "echo 0 | sudo tee /proc/irq/40/smp_affinity_list");
+    }
+
+    #[test]
     fn without_a_window_nothing_is_claimed() {
         assert_eq!(row(&Observations::default()).verdict, Verdict::NotVisible);
         assert_eq!(Interrupts::parse(""), None);

@@ -67,9 +67,17 @@ impl Interrupts {
     }
 }
 
+/// The first number of a device's interrupt at an Arm interrupt controller; lower ones are each core's own.
+const ARM_SHARED_FROM: u32 = 32;
+
 impl Source {
-    /// Devices have numbers; the kernel's own interrupts have names.
+    /// Devices have numbers; the kernel's own interrupts have names, except that on Arm a core's timer has a number,
+    /// too: `11: 7 8 GICv3 27 Level arch_timer`.
     pub(super) fn is_device(&self) -> bool {
-        self.id.bytes().all(|byte| byte.is_ascii_digit())
+        let mut words = self.name.split(' ');
+        let is_arm = words.next().is_some_and(|controller| controller.starts_with("GIC"));
+        let number = words.next().and_then(|number| number.parse::<u32>().ok());
+        let is_cores_own = is_arm && number.is_some_and(|number| number < ARM_SHARED_FROM);
+        self.id.bytes().all(|byte| byte.is_ascii_digit()) && !is_cores_own
     }
 }

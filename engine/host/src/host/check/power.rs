@@ -7,7 +7,7 @@
 //! leaves the cores to the scheduler, and `nohz_full` is refused for want of a reliable clock.
 
 use super::{IdleState, Observations, Row, Rule, Verdict, leaves_no_core, ranges};
-use crate::host::{CORES_MAX, parse_cpu_list};
+use crate::host::CORES_MAX;
 
 /// Longest wake-up time that a hot core's idle state may have.
 const WAKE_US_MAX: u64 = 10;
@@ -22,15 +22,37 @@ fn option<'a>(seen: &'a Observations, name: &str) -> Option<&'a str> {
     words.filter_map(|word| word.split_once('=')).filter(|(key, _)| *key == name).map(|(_, value)| value).next_back()
 }
 
-/// The cores of an option, without flags such as `managed_irq` in `managed_irq,domain,2-5`.
+/// The cores of an option, without flags such as `managed_irq` in `managed_irq,domain,2-5`. As the kernel reads
+/// them: `N` is the last core, and of `0-31:2/8` the first two of each eight count.
 fn cores_of(seen: &Observations, name: &str) -> Vec<u32> {
-    let value = option(seen, name).unwrap_or_default();
-    if value == "all" {
-        return (0..CORES_MAX).collect();
+    let known = [&seen.hot, &seen.siblings, &seen.allowed].into_iter().chain(&seen.spare);
+    let last = known.flatten().copied().max().unwrap_or(0);
+    let number = |word: &str| if word == "N" { Some(last) } else { word.parse().ok().filter(|core| *core < CORES_MAX) };
+    let part = |part: &str| {
+        let (range, group) = part.split_once(':').unwrap_or((part, "1/1"));
+        let (used, of) = group.split_once('/')?;
+        let (used, of): (usize, usize) = (used.parse().ok()?, of.parse().ok()?);
+        let (first, end) = range.split_once('-').unwrap_or((range, range));
+        let cores = number(first)?..=number(end)?;
+        Some(cores.enumerate().filter(move |(at, _)| at % of.max(1) < used).map(|(_, core)| core))
+    };
+    match option(seen, name).unwrap_or_default() {
+        "all" => (0..CORES_MAX).collect(),
+        value => value.split(',').filter_map(part).flatten().collect(),
     }
-    let is_cores = |part: &&str| part.starts_with(|c: char| c.is_ascii_digit());
-    let parts: Vec<&str> = value.split(',').filter(is_cores).collect();
-    parse_cpu_list(&parts.join(",")).unwrap_or_default()
+}
+
+/// What starts the engine on the isolated cores, if these are the ones that it may not use: the kernel starts no
+/// program there by itself, whatever the machine was set up for.
+fn start_on_isolated(seen: &Observations) -> Option<String> {
+    let (isolated, spare) = (seen.isolated.as_ref()?, seen.spare.as_ref()?);
+    let outside: Vec<u32> = spare.iter().copied().filter(|core| !seen.allowed.contains(core)).collect();
+    if outside.is_empty() || !outside.iter().all(|core| isolated.contains(core)) {
+        return None;
+    }
+    let mut all = [&seen.allowed[..], &outside[..]].concat();
+    all.sort_unstable();
+    Some(format!("start pinwheel on the isolated cores too: taskset -c {} pinwheel …", ranges(&all)))
 }
 
 /// A command that adds words to the kernel's command line, if that can help.
@@ -43,9 +65,12 @@ fn boot_with(words: &str, seen: &Observations) -> String {
 }
 
 /// A row that needs every hot core in `set`.
-fn covers(rule: Rule, seen: &Observations, set: &[u32], verdict: Verdict) -> Row {
+fn covers(mut rule: Rule, seen: &Observations, set: &[u32], verdict: Verdict) -> Row {
     if seen.hot.is_empty() {
         return rule.without_hot_cores();
+    }
+    if let Some(start) = start_on_isolated(seen) {
+        rule.fix = start;
     }
     let missing: Vec<u32> = seen.hot.iter().copied().filter(|core| !set.contains(core)).collect();
     if missing.is_empty() {
@@ -97,8 +122,9 @@ fn callbacks(seen: &Observations) -> Row {
         return rule.hidden();
     }
     let mut set = cores_of(seen, "rcu_nocbs");
-    // Cores without a tick are offloaded by the kernel itself.
-    set.extend(cores_of(seen, "nohz_full"));
+    // Cores without a tick are offloaded by the kernel itself, unless it refused to stop their tick.
+    let in_effect = |core: &u32| seen.tickless.as_ref().is_none_or(|tickless| tickless.contains(core));
+    set.extend(cores_of(seen, "nohz_full").into_iter().filter(in_effect));
     covers(rule, seen, &set, Verdict::Fail)
 }
 

@@ -231,3 +231,37 @@ fn lists_of_cores_are_printed_as_ranges() {
     assert_eq!(ranges(&[0, 2, 3, 4, 8]), "0,2-4,8");
     assert_eq!(ranges(&[]), "none");
 }
+
+/// The mask of a process leaves isolated cores out, unless it asks for them.
+#[test]
+fn on_a_machine_with_isolated_cores_the_remedy_is_to_start_there_and_not_to_isolate_others() {
+    let dir = machine("server64");
+    let fix = |allowed: &str, id: &str| {
+        write(dir.path(), "proc/self/status", &format!("Cpus_allowed_list: {allowed}"));
+        let host = HostFacts::read_recorded(dir.path()).unwrap();
+        row(&judge(&Observations::read(dir.path(), &host, &[1])), id).fix.clone()
+    };
+    let start = "start pinwheel on the isolated cores too: taskset -c 0-64,66-127 pinwheel …";
+    for id in ["isolcpus", "nohz_full", "rcu_nocbs"] {
+        assert_eq!(fix("0-1,64", id), start, "{id}");
+    }
+    // Here a cpuset or the operator says which cores it may use.
+    assert!(fix("0-1", "isolcpus").contains("sudo reboot"));
+}
+
+#[test]
+fn cores_of_the_command_line_are_read_as_the_kernel_reads_them() {
+    let dir = machine("server64");
+    let verdict = |words: &str, list: &str| {
+        write(dir.path(), "proc/cmdline", words);
+        write(dir.path(), "sys/devices/system/cpu/nohz_full", list);
+        let host = HostFacts::read_recorded(dir.path()).unwrap();
+        row(&judge(&Observations::read(dir.path(), &host, &[32, 33])), "rcu_nocbs").verdict
+    };
+    assert_eq!(verdict("rcu_nocbs=2-N", "\n"), Pass);
+    assert_eq!((verdict("rcu_nocbs=N", "\n"), verdict("rcu_nocbs=2-x", "\n")), (Fail, Fail));
+    // Two of each four, beginning with core 0; then one.
+    assert_eq!((verdict("rcu_nocbs=0-63:2/4", "\n"), verdict("rcu_nocbs=0-63:1/4", "\n")), (Pass, Fail));
+    // The kernel's own list of cores without a tick, whatever was asked for.
+    assert_eq!((verdict("nohz_full=2-N", "2-127\n"), verdict("nohz_full=2-63", "(null)\n")), (Pass, Fail));
+}

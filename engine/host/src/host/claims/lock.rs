@@ -73,10 +73,11 @@ impl LockDirectory {
     }
 
     /// Whether the lock on `file` of `core` belongs to a live engine: one that lists the core in
-    /// its claim file, or whose board the holder has.
+    /// its claim file, or whose board the holder has. A shared lock is no claim: whoever looks at the claims takes one
+    /// for a moment, an engine's console too.
     pub(super) fn has_engine(&self, core: u32, file: &LockFile, own: Option<&Marker>) -> bool {
         let mut others = marker::live(&self.path).into_iter().filter(|found| own.is_none_or(|own| !own.is(found)));
-        let holder = || Locks::read(Path::new("/")).and_then(|locks| locks.holder_of(file));
+        let holder = || Locks::read(Path::new("/")).and_then(|locks| locks.exclusive_holder_of(file));
         others.any(|found| found.cores.contains(&core))
             || holder().is_some_and(|pid| super::holder::has_board(&self.path, pid))
     }
@@ -116,11 +117,18 @@ impl LockDirectory {
     pub(super) fn held_by_other(&self, core: u32) -> Option<OwnedFd> {
         let file = self.existing(&name_of(core)).ok()?;
         if let Some(locks) = Locks::read(Path::new("/")) {
-            let listed = locks.holder_of(&file).is_some();
+            let is_shared = locks.exclusive_holder_of(&file).is_none();
+            let listed = locks.holder_of(&file).is_some() && (!is_shared || self.is_still_listed(&file));
             // A holder in another process namespace is not listed, so test the lock itself.
             return (listed || is_locked(&file)).then_some(file);
         }
         is_locked(&file).then_some(file)
+    }
+
+    /// Whether somebody has locked `file` for longer than a look at the claims takes.
+    fn is_still_listed(&self, file: &OwnedFd) -> bool {
+        pause();
+        Locks::read(Path::new("/")).is_some_and(|locks| locks.holder_of(file).is_some())
     }
 
     fn file(&self, name: &str) -> Result<OwnedFd, Errno> {

@@ -52,7 +52,7 @@ impl Marker {
     /// Makes the file in `directory`, which is open as `lock_directory`. Removes the files of this
     /// user's dead processes.
     pub(super) fn make(directory: &Path, lock_directory: &OwnedFd, cores: &[u32]) -> io::Result<Marker> {
-        remove_dead(directory);
+        remove_dead(directory, lock_directory);
         let name = format!("{PREFIX}{}", std::process::id());
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
         for attempt in 0..CORES_MAX {
@@ -117,12 +117,22 @@ fn read_claim_file(path: &Path) -> Option<ClaimFile> {
     Some(ClaimFile { cores: of("cores "), unlocked: of("unlocked "), file, inode })
 }
 
-fn remove_dead(directory: &Path) {
+fn remove_dead(directory: &Path, lock_directory: &OwnedFd) {
     for path in paths(directory) {
-        let Ok(file) = files::open_of(&path, files::our_uid()) else { continue };
-        if fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            let _ = std::fs::remove_file(&path);
+        if let Ok(file) = files::open_of(&path, files::our_uid()) {
+            remove_if_dead(&path, &file.into(), lock_directory);
         }
+    }
+}
+
+/// Removes the claim file at `path`, which was opened as `file`, if its process has ended. Another process may have
+/// removed it meanwhile, and a third one with the same number (each container counts from 1) may have made its own
+/// there: that one stays.
+fn remove_if_dead(path: &Path, file: &OwnedFd, lock_directory: &OwnedFd) {
+    let is_dead = fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if is_dead && is_named(lock_directory, file, &name) {
+        let _ = std::fs::remove_file(path);
     }
 }
 
@@ -133,4 +143,27 @@ fn paths(directory: &Path) -> Vec<PathBuf> {
 
 fn inode(file: &OwnedFd) -> Result<(u64, u64), Errno> {
     fs::fstat(file).map(|stat| (stat.st_dev, stat.st_ino))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Marker, remove_if_dead};
+    use crate::files::{self, shared};
+
+    #[test]
+    fn a_file_made_in_place_of_a_dead_one_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock_directory = shared::open_directory(folder.path()).unwrap();
+        let path = folder.path().join(format!("claim-{}", std::process::id()));
+        std::fs::write(&path, "cores 1\n").unwrap();
+        let dead = files::open_of(&path, files::our_uid()).unwrap().into();
+        // Another process removes the dead one, and a process with its number makes its own.
+        std::fs::remove_file(&path).unwrap();
+        let marker = Marker::make(folder.path(), &lock_directory, &[2]).unwrap();
+        remove_if_dead(&path, &dead, &lock_directory);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "cores 2\n");
+        drop(marker);
+        assert!(!path.exists());
+    }
 }

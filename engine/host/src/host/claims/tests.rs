@@ -226,3 +226,19 @@ fn a_killed_engines_marker_is_removed_by_the_next_claim() {
         left.map(|entry| entry.file_name()).filter(|name| name.to_string_lossy().contains("claim")).collect();
     assert!(left.is_empty(), "{left:?}");
 }
+
+/// Whoever looks at the claims takes a shared lock for a moment: the console in an engine's process, too.
+#[test]
+fn a_shared_lock_of_a_process_with_a_board_claims_nothing() {
+    use crate::board::{Board, Place, Shape};
+    let lock_directory = tempfile::tempdir().unwrap();
+    drop(Claims::take(lock_directory.path(), &[4]).unwrap());
+    let shape = Shape { threads: 1, silos: 1, slots: 8, workers: 1, decoders: 1, streams: 1 };
+    let board = Board::create(shape, Place::Shared(lock_directory.path().into())).unwrap();
+    board.publish();
+    let file = std::fs::File::open(lock_directory.path().join("cpu4.lock")).unwrap();
+    file.lock_shared().unwrap();
+    assert_eq!(claimed(lock_directory.path()), []);
+    assert_eq!(foreign_locks(lock_directory.path()).len(), 1, "as long as it lasts it is told");
+    assert_eq!(Claims::take(lock_directory.path(), &[4]).unwrap().cores(), [4]);
+}

@@ -518,6 +518,19 @@ fn calls_of_the_allocator_and_lost_events_are_counted() {
     assert_eq!(lost.verdict.cause, Cause::Records);
     assert_eq!(lost.verdict.sentence, "7 events are not in the log: found no room, or could not be written");
     none(RuleId::Events, |_| {});
+    // One call and one lost event each: said at the first look, and over half a second later.
+    for rule in [RuleId::HotAllocation, RuleId::Events] {
+        let found = |looks| {
+            after(looks, rule, |board, look| {
+                if look == 0 {
+                    board::set(&board.thread(0).allocations, 2);
+                    board::set(&board.thread(0).events_dropped, 1);
+                }
+            })
+            .len()
+        };
+        assert_eq!([found(1), found(WINDOW as u64 + 1)], [1, 0], "{rule}");
+    }
 }
 
 #[test]

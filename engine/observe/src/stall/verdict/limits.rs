@@ -330,4 +330,9 @@ fn a_thread_without_a_plan_is_not_moved_and_one_that_was_moved_names_both_cores(
     assert_eq!(allowed(None).cause, Cause::Unexplained);
     assert_eq!(allowed(Some(3)).cause, Cause::Unexplained);
     assert!(allowed(Some(1)).sentence.contains("it may run on core 0,3 only, its plan says core 1"));
+    // As many cores as a sentence could not list.
+    let many = (0..512).filter(|core| *core != 7).collect();
+    let detail = ThreadDetail { allowed: Some(many), ..ThreadDetail::default() };
+    let sentence = verdict(&Observations { core: Some(7), detail, ..stall() }).sentence;
+    assert!(sentence.contains("it may run on core 0-6,8-511 only, its plan says core 7: "), "{sentence}");
 }

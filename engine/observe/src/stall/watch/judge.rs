@@ -6,6 +6,7 @@ use super::{Baseline, Thread, Watchdog};
 use crate::board::alarms::{AlarmState, Confidence, Site};
 use crate::board::{self, Phase};
 use crate::clock::Correlation;
+use crate::host::check::ranges;
 use crate::host::usable::{CoreLoss, UsableCores};
 use crate::profile::RuleId;
 use crate::roles::RoleKind;
@@ -213,7 +214,8 @@ impl Watchdog {
     }
 
     /// The program that had the core of thread `index` for most of the last half second, if that is a quarter of
-    /// `waited_ns` or more; without records the one that was last seen there. Empty: none. And whether it is recorded.
+    /// `waited_ns` or more; without records the one that was last seen to run there for so much of the time. Empty:
+    /// none. And whether it is recorded.
     fn competitor(&self, index: usize, waited_ns: u64) -> (String, bool) {
         let (now, block) = (self.config.clock.ticks(), self.config.board.thread(index));
         let since = Ticks(now.0.saturating_sub(self.config.clock.rate().ticks(Nanos(HALF_SECOND_NS)).0));
@@ -222,10 +224,17 @@ impl Watchdog {
             let most = named.first().filter(|other| other.ran_ns >= waited_ns / 4);
             return (most.map(OtherThread::who).unwrap_or_default(), true);
         }
-        match board::get(&block.competitor_pid) {
-            0 => (String::new(), false),
-            pid => (format!("{} ({pid})", block.competitor_command.read()), false),
+        let pid = board::get(&block.competitor_pid);
+        // The next scan comes after about the time that this one covered: what is older than two is over. Who only
+        // waited for the core took nothing.
+        let span_ns = board::get(&block.competitor_span_ns);
+        let age_ns = self.ns(now.since(Ticks(board::get(&block.competitor_seen))));
+        let ran_ns = u128::from(board::get(&block.competitor_ran_ns)) * u128::from(HALF_SECOND_NS);
+        let had_much = ran_ns >= u128::from(waited_ns / 4) * u128::from(span_ns);
+        if pid == 0 || ran_ns == 0 || age_ns > 2 * span_ns || !had_much {
+            return (String::new(), false);
         }
+        (format!("{} ({pid})", block.competitor_command.read()), false)
     }
 
     /// TLB shootdowns go to the cores that use an address space. If no other thread ran on the
@@ -274,7 +283,7 @@ pub(super) fn may_run(allowed: &[u32], core: u32) -> String {
     match allowed {
         [] => "where it may run is not visible".to_owned(),
         [only] if *only == core => "it is pinned to it again".to_owned(),
-        _ => format!("it may run on {}", allowed.iter().map(u32::to_string).collect::<Vec<_>>().join(",")),
+        _ => format!("it may run on {}", ranges(allowed)),
     }
 }
 

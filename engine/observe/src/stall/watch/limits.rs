@@ -45,6 +45,16 @@ fn now(world: &World) -> Ticks {
     world.dog.config.clock.ticks()
 }
 
+/// The scan of a second saw `cargo`, process `pid`, on the core of `thread`, where it ran for `ran_ns`.
+fn seen_there(world: &World, thread: usize, pid: u64, ran_ns: u64) {
+    let block = world.board.thread(thread);
+    board::set(&block.competitor_pid, pid);
+    board::set(&block.competitor_ran_ns, ran_ns);
+    board::set(&block.competitor_span_ns, 1_000 * MS);
+    board::set(&block.competitor_seen, now(world).0);
+    block.competitor_command.write("cargo");
+}
+
 #[test]
 fn shoot_downs_are_this_processes_if_its_thread_was_alone_or_the_process_has_faulted_in_half_as_many_pages() {
     let mut world = opened();
@@ -126,8 +136,7 @@ fn the_thread_that_waited_most_explains_late_answers_from_a_tenth_of_half_a_seco
         for (thread, waited_ns) in [(0, first_ns), (1, second_ns)] {
             let bases = (0..6).map(|at| base(1_000 + 100 * at, if at == 5 { waited_ns } else { 0 }, 0, 0));
             world.dog.threads[thread].bases = bases.collect();
-            board::set(&world.board.thread(thread).competitor_pid, competitor);
-            world.board.thread(thread).competitor_command.write("cargo");
+            seen_there(&world, thread, competitor, 100 * MS);
         }
         world.dog.taken_lately()
     };
@@ -203,7 +212,7 @@ fn frames_on_another_core_are_counted_once_and_only_of_a_pinned_thread() {
 fn where_a_thread_may_run_is_said_only_if_it_is_visible() {
     let may_run = |allowed: &[u32]| super::judge::may_run(allowed, 3);
     assert_eq!(may_run(&[3]), "it is pinned to it again");
-    assert_eq!((may_run(&[4]), may_run(&[3, 4])), ("it may run on 4".to_owned(), "it may run on 3,4".to_owned()));
+    assert_eq!((may_run(&[4]), may_run(&[3, 4])), ("it may run on 4".to_owned(), "it may run on 3-4".to_owned()));
     assert_eq!(may_run(&[]), "where it may run is not visible");
 }
 
@@ -803,8 +812,7 @@ fn two_ticks_at_one_moment_are_no_counter_that_goes_back() {
 fn who_has_a_threads_core_is_looked_up_from_the_limit_on_until_the_alarm_says_it() {
     let mut world = opened();
     world.dog.config.rules = vec![AlarmRule { limit: 20.0, ..RuleId::Scheduler.bundled() }];
-    board::set(&world.board.thread(0).competitor_pid, 81);
-    world.board.thread(0).competitor_command.write("cargo");
+    seen_there(&world, 0, 81, 100 * MS);
     let waits = |world: &mut World, waited_ns: u64| {
         let bases = (0..6).map(|at| base(1_000 + 100 * at, if at == 5 { waited_ns } else { 0 }, 0, 0));
         world.dog.threads[0].bases = bases.collect();
@@ -818,4 +826,46 @@ fn who_has_a_threads_core_is_looked_up_from_the_limit_on_until_the_alarm_says_it
     let (board, end) = (std::sync::Arc::clone(&world.board), now(&world));
     world.dog.alarms.end(place, end, &board);
     assert_eq!(waits(&mut world, 100 * MS), (RuleId::Scheduler, "cargo (81)".to_owned(), true));
+}
+
+/// Without records of switches. The scan keeps the last one that it saw on the board.
+#[test]
+fn a_program_that_was_seen_long_ago_or_ran_too_little_is_not_said_to_have_a_core() {
+    let mut world = opened();
+    let named = |world: &mut World| {
+        let bases = (0..6).map(|at| base(1_000 + 100 * at, if at == 5 { 200 * MS } else { 0 }, 0, 0));
+        world.dog.threads[0].bases = bases.collect();
+        let [found] = <[Condition; 1]>::try_from(world.dog.by_account(0, 1_500 * MS)).unwrap();
+        found.verdict.who
+    };
+    // A quarter of what the thread waited, in the scan's second twice as much.
+    seen_there(&world, 0, 81, 100 * MS);
+    assert_eq!(named(&mut world), "cargo (81)");
+    seen_there(&world, 0, 81, 100 * MS - 1);
+    assert_eq!(named(&mut world), "");
+    seen_there(&world, 0, 81, 0);
+    assert_eq!(named(&mut world), "", "it waited, too");
+    seen_there(&world, 0, 81, 500 * MS);
+    world.pass(2_000 * MS);
+    assert_eq!(named(&mut world), "cargo (81)");
+    world.pass(1);
+    assert_eq!(named(&mut world), "", "no scan has seen it since");
+}
+
+#[test]
+fn an_alarm_that_was_just_explained_is_not_unexplained_at_once() {
+    let mut world = world(Vec::new());
+    let mut told = |after_ns: u64, cause: Cause| {
+        world.pass(after_ns);
+        let verdict = plain(cause, format!("late: {}", cause.name()));
+        let late = condition(RuleId::LateAnswers, Site::Silo(0, 0), 50.0, None, verdict);
+        let now = now(&world);
+        world.dog.settle(vec![late], now, &mut world.done);
+        world.alarm(RuleId::LateAnswers, Site::Silo(0, 0)).unwrap().cause
+    };
+    assert_eq!(told(0, Cause::Unexplained), "unexplained");
+    assert_eq!(told(MS, Cause::Steal), "hypervisor steal");
+    assert_eq!(told(EXPLAINS_NS, Cause::Unexplained), "hypervisor steal");
+    assert_eq!(told(1, Cause::Unexplained), "unexplained");
+    assert_eq!((told(MS, Cause::Steal), told(MS, Cause::SlowStage)), ("hypervisor steal".into(), "slow stage".into()));
 }

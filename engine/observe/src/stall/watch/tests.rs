@@ -13,6 +13,7 @@ use crate::stall::counter_rules::{condition, plain};
 use crate::stall::verdict::Cause;
 use crate::trees;
 use crate::units::Ticks;
+use pinwheel_edge::spin::{SpinOrder, SpinPolicy};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
@@ -99,10 +100,15 @@ pub(super) fn world(rules: Vec<AlarmRule>) -> World {
 }
 
 impl World {
+    /// The clock goes on by `span_ns`; returns the time after it.
+    pub(super) fn pass(&self, span_ns: u64) -> u64 {
+        self.nanos.fetch_add(span_ns, Ordering::Relaxed) + span_ns
+    }
+
     /// Ticks for `span_ns`; threads for which `beats` says so run on.
     pub(super) fn run(&mut self, span_ns: u64, beats: [bool; 2]) {
         for _ in 0..span_ns.div_ceil(TICK_NS) {
-            let now = self.nanos.fetch_add(TICK_NS, Ordering::Relaxed) + TICK_NS;
+            let now = self.pass(TICK_NS);
             for (index, beats) in beats.into_iter().enumerate() {
                 let block = self.board.thread(index);
                 if beats {
@@ -167,7 +173,7 @@ fn a_watchdog_that_was_late_itself_blames_no_thread() {
     world.run(300 * MS, [true, true]);
     // Nobody ran for 80 ms, the watchdog neither; one thread runs on at once, the other after 8 ms
     // more.
-    world.nanos.fetch_add(80 * MS, Ordering::Relaxed);
+    world.pass(80 * MS);
     world.run(8 * MS, [true, false]);
     world.run(100 * MS, [true, true]);
     let blamed: Vec<_> = world.alarms().into_iter().filter(|alarm| alarm.rule == "heartbeat").collect();
@@ -181,7 +187,7 @@ fn a_watchdog_that_is_late_in_each_tick_reports_a_thread_that_hangs() {
     world.run(300 * MS, [true, true]);
     let mut ticks = 0;
     while world.alarm(RuleId::Heartbeat, Site::Thread(0)).is_none() {
-        world.nanos.fetch_add(20 * MS, Ordering::Relaxed);
+        world.pass(20 * MS);
         world.run(TICK_NS, [false, true]);
         ticks += 1;
         assert!(ticks < 10, "each tick sees 1.5 of the 10 ms that it may be silent");
@@ -220,7 +226,7 @@ fn a_stall_of_all_threads_at_once_is_one_note() {
     let mut world = world(Vec::new());
     world.run(300 * MS, [true, true]);
     let from = world.clock.ticks();
-    world.nanos.fetch_add(80 * MS, Ordering::Relaxed);
+    world.pass(80 * MS);
     for index in 0..2 {
         world.board.thread(index).note_gap(from, Ticks(80 * MS), 0);
     }
@@ -555,4 +561,30 @@ fn an_incident_lasts_as_long_as_its_alarms_and_keeps_those_that_have_ended() {
         let found = world.board.snapshot(&world.clock).incidents;
         assert_eq!((found.len(), found[0].state, found[0].consequences.len()), (1, AlarmState::Ended, 1));
     }
+}
+
+/// A profile with long sleeps is left for one with a shorter limit: the thread still sleeps by the one before.
+#[test]
+fn the_limit_of_a_new_profile_applies_to_a_thread_once_it_has_confirmed_it() {
+    let mut world = world(Vec::new());
+    let board = Arc::clone(&world.board);
+    let (block, header) = (board.thread(0), board.header());
+    let order = |policy, epoch| SpinOrder { policy, epoch }.pack();
+    for word in [&block.policy_requested, &block.policy_acknowledged] {
+        board::set(word, order(SpinPolicy::Shared, 1));
+    }
+    board::set(&header.heartbeat_limit_ns, 100 * MS);
+    world.run(300 * MS, [true, true]);
+    board::set(&board.thread(0).policy_requested, order(SpinPolicy::Lab, 2));
+    board::set(&board.header().heartbeat_limit_ns, 10 * MS);
+    world.run(60 * MS, [false, true]);
+    assert_eq!(world.alarms(), [], "it sleeps");
+    world.run(200 * MS, [true, true]);
+    let gap_limit = |thread: usize| board::get(&board.thread(thread).gap_limit_ticks);
+    assert_eq!([gap_limit(0), gap_limit(1)], [100 * MS, 10 * MS]);
+    board::set(&board.thread(0).policy_acknowledged, order(SpinPolicy::Lab, 2));
+    world.run(200 * MS, [true, true]);
+    assert_eq!(gap_limit(0), 10 * MS);
+    world.run(16 * MS, [false, true]);
+    assert!(world.alarm(RuleId::Heartbeat, Site::Thread(0)).is_some());
 }
