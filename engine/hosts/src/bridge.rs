@@ -19,7 +19,9 @@
 //!
 //! # Why one late answer takes back every stream of that host
 //! A host that answers one message late is hung, cut off or overloaded; its other shots wait for the same
-//! reason. All of them are decoded here at once, and the host is given nothing for [`AVOIDED`].
+//! reason. All of them are decoded here at once, and the host is given nothing for [`AVOIDED`]. A shot
+//! that waits for its turn for [`TURN_LIMIT`] has the same effect: that host answers in time, but fewer
+//! shots than come.
 
 mod events;
 mod looks;
@@ -30,7 +32,7 @@ use crate::incoming::Incoming;
 use crate::link::{Link, NoAnswer, OpenError, Reply, Topic};
 use crate::local_socket::LocalSocket;
 use crate::membership::Members;
-use crate::message::{self, Name, SHOTS_MAX, Widths};
+use crate::message::{self, Name, Widths};
 use crate::outgoing::{Outgoing, Window};
 use crate::placing::Placing;
 use crate::settings::HostSettings;
@@ -45,7 +47,7 @@ use pinwheel_engine::feed::lane::{Head, LaneIn, Piece};
 use pinwheel_engine::pipe::{Answer, AnsweredBy};
 use pinwheel_engine::units::Ticks;
 use pinwheel_report::control::ControlSocket;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -56,12 +58,26 @@ use std::time::Duration;
 
 /// Longest wait for the answers to a message of shots.
 pub const LINK_LIMIT: Duration = Duration::from_millis(100);
+/// Longest wait of a shot for its turn at a host: below the time for which an engine lets a shot wait
+/// for a slot.
+pub const TURN_LIMIT: Duration = Duration::from_millis(200);
 /// A host that failed is given no stream for this long.
 pub const AVOIDED: Duration = Duration::from_secs(1);
 /// Pause of the thread while shots pass, while streams are away, and else. Events of the link wake it at once.
 const BUSY_PAUSE: Duration = Duration::from_micros(20);
 const AWAY_PAUSE: Duration = Duration::from_micros(500);
 const IDLE_PAUSE: Duration = Duration::from_millis(10);
+/// Errors that tell of an engine and not of the shot: another one may answer it.
+const OF_THE_ENGINE: [ErrorCode; 8] = [
+    ErrorCode::DeviceLost,
+    ErrorCode::Drained,
+    ErrorCode::WindowFull,
+    ErrorCode::PageAway,
+    ErrorCode::OverflowDeadline,
+    ErrorCode::DroppedOldest,
+    ErrorCode::DroppedNew,
+    ErrorCode::SiloDied,
+];
 /// Shots passed within this long.
 const RECENT_NS: u64 = 50_000_000;
 
@@ -165,6 +181,11 @@ struct Traffic {
     is_asked: bool,
 }
 
+/// Whether an answer of another host, with this error or none, is one for the shot's sender.
+fn is_of_shot(error: u16) -> bool {
+    error == 0 || ErrorCode::from_number(error).is_some_and(|code| !OF_THE_ENGINE.contains(&code))
+}
+
 struct Worker {
     settings: HostSettings,
     stop: Arc<AtomicBool>,
@@ -179,10 +200,14 @@ struct Worker {
     outgoing: Outgoing,
     incoming: Incoming<Reply>,
     members: Members,
+    /// Incarnations of other hosts that have this one's name.
+    namesakes: BTreeSet<u64>,
     placing: Placing,
     /// For each stream: where an operator placed it.
     placed: Vec<Option<Placed>>,
     traffic: BTreeMap<String, Traffic>,
+    /// An operator wants no shots of others here.
+    is_closed: bool,
     own: Description,
     looks: Looks,
     active_ns: u64,
@@ -227,9 +252,11 @@ impl Worker {
             outgoing: Outgoing::new(streams, widths),
             incoming: Incoming::new(streams, widths),
             members: Members::default(),
+            namesakes: BTreeSet::new(),
             placing: Placing::new(streams, incarnation),
             placed: vec![None; streams as usize],
             traffic: BTreeMap::new(),
+            is_closed: false,
             own,
             looks: Looks::new(streams),
             active_ns: 0,
@@ -250,7 +277,11 @@ impl Worker {
             let mut is_busy = false;
             while let Some(event) = self.events.next() {
                 is_busy = true;
+                let is_long = event.is_long();
                 self.take(event, now_ns);
+                if is_long {
+                    break;
+                }
             }
             is_busy |= self.pass_shots(now_ns);
             if self.looks.are_due(now_ns) && self.look(now_ns) == looks::Next::End {
@@ -345,7 +376,7 @@ impl Worker {
             let mut under_way = self.outgoing.under_way(&host);
             loop {
                 let routes = &self.bridge.routes;
-                let limit = SHOTS_MAX.min(window.saturating_sub(under_way));
+                let limit = self.outgoing.widths().shots_max().min(window.saturating_sub(under_way));
                 let shots = self.outgoing.next_message(&host, limit, |stream| routes.answered_here(stream));
                 if shots.is_empty() {
                     break;
@@ -361,12 +392,24 @@ impl Worker {
                 });
                 self.link.ask(&host, Topic::Shots, body, LINK_LIMIT, answered);
             }
+            self.fail_if_slow(&host);
         }
         is_busy
     }
 
+    /// A host that answers in time, and fewer shots than come, fails too: the others would wait
+    /// without end.
+    fn fail_if_slow(&mut self, host: &str) {
+        let (routes, now) = (&self.bridge.routes, self.clock.ticks());
+        let wait = self.outgoing.longest_wait(host, now, |stream| routes.answered_here(stream));
+        if self.clock.rate().nanos(wait).0 > TURN_LIMIT.as_nanos() as u64 {
+            self.fail(host, self.now_ns());
+        }
+    }
+
     /// Takes a host's answers to `shots`. One that answers other shots than it was sent fails: the
-    /// rest would wait for ever, or another host's shots would have its answers.
+    /// rest would wait for ever, or another host's shots would have its answers. So does one that
+    /// lost or dropped a shot.
     fn take_answers(
         &mut self,
         (host, shots, sent): (&str, &[Name], Sent),
@@ -375,8 +418,7 @@ impl Worker {
     ) {
         let decoded = result.ok().and_then(|bytes| {
             let answers = message::decode_answers_to(shots, &bytes, self.bridge.observable_words).ok()?;
-            let is_known = |error: u16| error == 0 || ErrorCode::from_number(error).is_some();
-            answers.iter().all(|answer| is_known(answer.error)).then_some(answers)
+            answers.iter().all(|answer| is_of_shot(answer.error)).then_some(answers)
         });
         let Some(decoded) = decoded else {
             self.fail(host, now_ns);
@@ -439,5 +481,27 @@ impl Worker {
 
     fn takes_shots(&self) -> bool {
         self.own.offer == Offer::Open
+    }
+
+    /// Takes shots of others, or none.
+    fn offer(&mut self, offer: Offer) {
+        self.own.offer = offer;
+        match offer {
+            Offer::Open => self.incoming.reopen(),
+            Offer::Draining => self.incoming.close(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ErrorCode, is_of_shot};
+
+    #[test]
+    fn an_error_of_the_other_engine_is_not_the_senders_answer() {
+        let of = |code: ErrorCode| is_of_shot(code as u16);
+        assert!(is_of_shot(0) && of(ErrorCode::Unmatchable) && of(ErrorCode::DecoderPanic));
+        assert!(!of(ErrorCode::SiloDied) && !of(ErrorCode::DroppedNew) && !of(ErrorCode::Drained));
+        assert!(!is_of_shot(u16::MAX), "a code that this version does not know");
     }
 }

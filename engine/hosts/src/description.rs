@@ -20,7 +20,7 @@ pub enum Offer {
     Draining,
 }
 
-/// The load of a host's fullest silo, as its own placement sees it.
+/// The load of a host's silos, as its own placement sees them: the largest values of any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Load {
     /// Mean utilization of its queues, 0..=1.
@@ -29,6 +29,11 @@ pub struct Load {
     pub max: f64,
     /// Time to answer the shots that wait.
     pub backlog_ns: u64,
+}
+
+impl Load {
+    /// Nothing more fits.
+    pub const FULL: Load = Load { average: 1.0, max: 1.0, backlog_ns: 0 };
 }
 
 /// A host's description.
@@ -71,6 +76,20 @@ pub enum Unlike {
 }
 
 impl Description {
+    /// Reads what a host says of itself. Of another protocol nothing but its number and the version
+    /// need be readable, so that such a host is not taken for one that does not answer.
+    pub fn read(bytes: &[u8]) -> Option<Description> {
+        #[derive(Deserialize)]
+        struct Head {
+            protocol: u32,
+            version: String,
+        }
+        let whole: Option<Description> = serde_json::from_slice(bytes).ok();
+        let head = || serde_json::from_slice(bytes).ok().filter(|head: &Head| head.protocol != PROTOCOL);
+        let of_head = |Head { protocol, version }| Description { protocol, version, ..Description::default() };
+        whole.or_else(|| head().map(of_head)).filter(|said| said.version.len() <= VERSION_BYTES_MAX)
+    }
+
     /// Streams that it decodes, own ones and others'.
     pub fn decoded(&self) -> u32 {
         self.own.saturating_sub(self.away).saturating_add(self.taken)
@@ -98,7 +117,27 @@ impl Description {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Description, Unlike};
+    use super::{Description, Offer, PROTOCOL, Unlike, VERSION_BYTES_MAX};
+
+    #[test]
+    fn a_description_of_another_protocol_is_read_although_its_other_fields_differ() {
+        let own = Description { protocol: PROTOCOL, version: "0.2.0".into(), streams: 3, ..Description::default() };
+        assert_eq!(Description::read(&serde_json::to_vec(&own).unwrap()), Some(own.clone()));
+        let newer = br#"{"protocol": 2, "version": "0.9.0", "offer": "asleep", "lanes": [1]}"#;
+        let newer = Description::read(newer).unwrap();
+        assert_eq!((newer.protocol, newer.version.as_str(), newer.offer), (2, "0.9.0", Offer::Open));
+        assert!(matches!(own.alike(&newer), Err(Unlike::Protocol { .. })));
+        let long = "1".repeat(VERSION_BYTES_MAX + 1);
+        for garbled in [
+            "",
+            "{}",
+            "[2]",
+            r#"{"protocol": 1, "version": "0.2.0"}"#,
+            &format!(r#"{{"protocol": 2, "version": "{long}"}}"#),
+        ] {
+            assert_eq!(Description::read(garbled.as_bytes()), None, "{garbled}");
+        }
+    }
 
     #[test]
     fn hosts_of_other_models_streams_or_protocols_share_nothing_and_say_why() {

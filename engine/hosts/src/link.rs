@@ -1,7 +1,7 @@
 //! The connection of this host to the other hosts of its cluster: who is there, questions, answers.
 //!
 //! ```text
-//!  caller ── ask ──▶ outgoing thread ──▶ zenoh ─────────▶ other host ──▶ its question handler
+//!  caller ── ask ──▶ outgoing threads ─▶ zenoh ─────────▶ other host ──▶ its question handler
 //!         ◀─ answered ── table ◀── zenoh's threads ◀──────────────────── Reply
 //!         ◀─ presence ── table ◀── zenoh's threads ◀── presence tokens of other hosts
 //! ```
@@ -12,9 +12,10 @@
 //! | `config` | zenoh's configuration and the rights of each host |
 //! | `certificate` | the name in the host's own certificate |
 //! | `table` | hosts that are there, questions that wait |
-//! | `outgoing` | the thread that sends |
+//! | `outgoing` | the threads that send |
 //!
-//! Owns one zenoh session and one thread. Handlers run on zenoh's threads: see [`Handlers`].
+//! Owns one zenoh session, and a thread for each host that something is sent to. Handlers run on
+//! zenoh's threads: see [`Handlers`].
 //! Bounds: [`BODY_BYTES_MAX`], [`QUESTIONS_MAX`], [`IN_HAND_MAX`], [`QUEUE_BYTES_MAX`],
 //! [`HOSTS_MAX`], [`LEASE`], [`SEND_BLOCKED_LIMIT`]. Never prints and never installs a logger.
 //! Hosts are connected directly; none passes on what another said.
@@ -63,11 +64,11 @@ mod table;
 
 use crate::settings::{CheckError, HostSettings};
 use keys::{Keys, NAMESAKE};
-use outgoing::{Answer, Ask, Outgoing, Sending, now};
+use outgoing::{Answer, Ask, Outgoing, now};
 use std::net::{TcpListener, ToSocketAddrs, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 use table::{Table, Turned};
 use zenoh::Wait;
@@ -75,7 +76,7 @@ use zenoh::query::Query;
 use zenoh::sample::{Sample, SampleKind};
 
 /// Most bytes of a question's or an answer's body.
-pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub const BODY_BYTES_MAX: usize = crate::message::BYTES_MAX;
 /// Most questions of this host that wait for an answer.
 pub const QUESTIONS_MAX: usize = 4096;
 /// Most questions of other hosts that this one has not answered. zenoh drops further ones, which
@@ -91,7 +92,8 @@ pub const LEASE: Duration = Duration::from_millis(1_000);
 pub const SEND_BLOCKED_LIMIT: Duration = Duration::from_millis(1_000);
 /// Pause between two looks for another host of the same name, while the link opens.
 const NAMESAKE_ROUND: Duration = Duration::from_millis(100);
-/// Looks of which the last must find no other host of the same name.
+/// Looks after which a name is free, if the last one finds no other host of it and every host has
+/// answered.
 const NAMESAKE_ROUNDS_MIN: u32 = 5;
 /// Looks after which a name is taken. Longer than [`LEASE`], so that a host that restarts gets its
 /// name back.
@@ -129,9 +131,14 @@ pub struct Question<'a> {
 pub struct Reply {
     query: Option<Query>,
     outgoing: Arc<Outgoing>,
+    /// The host that asks.
+    to: String,
 }
 
 /// A change of the hosts that are there. The incarnation tells two runs of a host apart.
+///
+/// Where two hosts have one name, `Here` names the one that has it from now on: the last that came,
+/// and after its end the one before, which is told again.
 ///
 /// A host is not told about itself. `Here` with this host's own name is another host with the same
 /// name, which started at the same time or was out of reach when this one started.
@@ -206,8 +213,7 @@ pub struct Link {
     token: Option<zenoh::liveliness::LivelinessToken>,
     session: zenoh::Session,
     table: Arc<Table>,
-    // Stops after the session is closed, so that a congested connection does not hold it.
-    sending: Option<Sending>,
+    // Closed after the session, so that a congested connection does not hold its threads.
     outgoing: Arc<Outgoing>,
     keys: Arc<Keys>,
     endpoints: Vec<String>,
@@ -218,9 +224,9 @@ impl Link {
     /// Opens a link under the settings' name. `incarnation` must differ from that of each earlier
     /// run of the host.
     ///
-    /// Blocks for half a second at least, in which it looks for another host of the same name.
-    /// Hosts that are not up yet do not delay it. Call it on a cold thread: zenoh's threads inherit
-    /// the caller's processors.
+    /// Blocks for half a second at least, in which it looks for another host of the same name, and up
+    /// to a second longer while a host does not answer. Hosts that are not up yet do not delay it.
+    /// Call it on a cold thread: zenoh's threads inherit the caller's processors.
     ///
     /// # Errors
     /// [`OpenError`], one sentence; nothing was opened.
@@ -232,12 +238,10 @@ impl Link {
         let (session, endpoints) = open_session(settings, &keys)?;
         let Handlers { question, presence } = handlers;
         let table = Arc::new(Table::new(presence));
-        let (outgoing, queue) = Outgoing::new(Arc::clone(&table));
-        let sending = Sending::start(Arc::clone(&outgoing), queue, session.clone())
+        let outgoing = Outgoing::open(Arc::clone(&table), session.clone())
             .map_err(|error| OpenError::Thread { name: name(), error })?;
         // From here on dropping the link undoes everything.
-        let mut link =
-            Link { token: None, session, table, sending: Some(sending), outgoing, keys, endpoints, incarnation };
+        let mut link = Link { token: None, session, table, outgoing, keys, endpoints, incarnation };
         let failed = |error: zenoh::Error| OpenError::Session { name: name(), why: without_places(&error.to_string()) };
         link.subscribe(settings).map_err(failed)?;
         if link.finds_namesake() {
@@ -256,8 +260,8 @@ impl Link {
     /// question cannot be asked, later on a thread of zenoh or of the link otherwise. It must not
     /// panic or take long.
     ///
-    /// A question waits at most for `limit`, and up to [`SEND_BLOCKED_LIMIT`] more while a
-    /// connection is congested. zenoh keeps a timer of each question for the whole `limit`, also
+    /// A question waits at most for `limit`, and up to [`SEND_BLOCKED_LIMIT`] more while the
+    /// connection to `host` is congested. zenoh keeps a timer of each question for the whole `limit`, also
     /// after its answer: a limit of a second is better than one of a minute. The host may have
     /// received and executed a question that ends with [`NoAnswer::TimedOut`] or
     /// [`NoAnswer::Unreachable`].
@@ -290,7 +294,7 @@ impl Link {
             Err(Turned { why, answered }) => answered(Err(why)),
             Ok(id) => {
                 let key = self.keys.question(host, word);
-                self.outgoing.ask(Ask { id, key, body, asked_at: now(), limit });
+                self.outgoing.ask(host, Ask { id, key, body, asked_at: now(), limit });
             }
         }
     }
@@ -329,8 +333,10 @@ impl Link {
             }
             let key = query.key_expr().clone();
             let body = query.payload().cloned().unwrap_or_default();
-            let reply = Reply { query: Some(query), outgoing: Arc::clone(&outgoing) };
-            let refusal = match keys.sender(key.as_str()) {
+            let asker = keys.sender(key.as_str());
+            let to = asker.map(|(from, _)| from.to_owned()).unwrap_or_default();
+            let reply = Reply { query: Some(query), outgoing: Arc::clone(&outgoing), to };
+            let refusal = match asker {
                 None => "a question is from one host, to one host, on one topic".to_owned(),
                 Some((from, _)) if from == keys.own() || !settings.allows(from) => {
                     format!("host {:?} does not allow host {from:?}", keys.own())
@@ -349,35 +355,58 @@ impl Link {
 
     /// Whether another host of this name is there, seen by this host or by a host that it sees.
     fn finds_namesake(&self) -> bool {
-        let mut is_taken = false;
+        let (sender, answers) = channel();
+        let mut found = Namesake::None;
         for round in 1..=NAMESAKE_ROUNDS_MAX {
-            is_taken = self.finds_namesake_in_a_round();
-            if !is_taken && round >= NAMESAKE_ROUNDS_MIN {
+            found = self.find_namesake(&sender, &answers);
+            if found == Namesake::None && round >= NAMESAKE_ROUNDS_MIN {
                 return false;
             }
         }
-        is_taken
+        found == Namesake::There
     }
 
-    fn finds_namesake_in_a_round(&self) -> bool {
-        let (sender, answers) = channel();
-        for host in self.table.present() {
-            let sender: Sender<bool> = sender.clone();
+    /// Asks every host that is there, for one round.
+    fn find_namesake(&self, sender: &Sender<Option<bool>>, answers: &Receiver<Option<bool>>) -> Namesake {
+        let asked = self.table.present();
+        for host in &asked {
+            let sender = sender.clone();
             let answered = Box::new(move |answer: Result<Vec<u8>, NoAnswer>| {
-                // The receiver ends with its round.
-                let _ended = sender.send(answer.is_ok_and(|answer| answer == [1]));
+                let sees = match answer {
+                    Ok(answer) => Some(answer == [1]),
+                    // A host that has gone sees nobody.
+                    Err(why) => (why != NoAnswer::TimedOut).then_some(false),
+                };
+                // The receiver ends with the search.
+                let _ended = sender.send(sees);
             });
-            self.ask_word(&host, NAMESAKE, Vec::new(), NAMESAKE_ROUND, answered);
+            self.ask_word(host, NAMESAKE, Vec::new(), LEASE, answered);
         }
         let until = now() + NAMESAKE_ROUND;
-        let mut is_taken = false;
-        // `sender` lives to the end of the round, so only the time ends it.
-        while let Ok(answer) = answers.recv_timeout(until.saturating_duration_since(now())) {
-            is_taken |= answer;
+        let (mut is_there, mut without) = (false, 0);
+        // The sender lives to the end of the search, so only the time ends a round. Answers to
+        // questions of earlier rounds count: a busy machine takes longer than a round.
+        while let Ok(sees) = answers.recv_timeout(until.saturating_duration_since(now())) {
+            is_there |= sees == Some(true);
+            without += usize::from(sees == Some(false));
         }
-        drop(sender);
-        is_taken || self.table.is_present(self.keys.own())
+        if is_there || self.table.is_present(self.keys.own()) {
+            Namesake::There
+        } else if without < asked.len() {
+            Namesake::Unknown
+        } else {
+            Namesake::None
+        }
     }
+}
+
+/// What a round of the search for another host of the same name has found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Namesake {
+    None,
+    There,
+    /// A host has not answered yet.
+    Unknown,
 }
 
 impl Drop for Link {
@@ -388,7 +417,7 @@ impl Drop for Link {
         }
         self.table.close();
         let _closed = self.session.close().wait();
-        self.sending = None;
+        self.outgoing.close();
     }
 }
 
@@ -408,7 +437,7 @@ impl Reply {
 
     fn answer(&mut self, answer: Answer) {
         if let Some(query) = self.query.take() {
-            self.outgoing.answer(query, answer);
+            self.outgoing.answer(&self.to, query, answer);
         }
     }
 }

@@ -198,6 +198,9 @@ pub fn ask(run_dir: &Path, owner: u32, wanted: &Wanted) -> Said {
         io::ErrorKind::NotFound => {
             format!("the run in {} has no other hosts; start it with --hosts FILE", run_dir.display())
         }
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => {
+            format!("the engine of the run in {} ended before it answered", run_dir.display())
+        }
         io::ErrorKind::ConnectionRefused => format!("the engine of the run in {} has ended", run_dir.display()),
         _ => format!("{}: {error}", path.display()),
     };
@@ -296,6 +299,18 @@ mod tests {
         drop(socket);
         assert!(!path.exists());
         assert!(ask(folder.path(), owner, &Wanted::List).unwrap_err().contains("--hosts"));
+    }
+
+    #[test]
+    fn an_engine_that_ends_before_its_answer_is_said_to_have_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = std::os::unix::net::UnixListener::bind(folder.path().join(FILE)).unwrap();
+        let run_dir = folder.path().to_owned();
+        let asked = std::thread::spawn(move || ask(&run_dir, our_uid(), &Wanted::List));
+        let (mut stream, _) = listener.accept().unwrap();
+        let _question = stream.read(&mut [0; 64]).unwrap();
+        drop(stream);
+        assert!(asked.join().unwrap().unwrap_err().ends_with("ended before it answered"));
     }
 
     #[test]

@@ -85,6 +85,10 @@ impl Members {
             let losses = host.losses + u64::from(host.is_present);
             *host = Host { losses, ..Host::new(incarnation) };
         }
+        if !host.is_present {
+            // Its model may be another one by now.
+            host.description = None;
+        }
         (host.is_present, host.heard_ns) = (true, now_ns);
     }
 
@@ -122,6 +126,16 @@ impl Members {
         let Some(description) = &host.description else { return Err(Unusable::State(State::Suspect)) };
         own.alike(description)?;
         Ok(host)
+    }
+
+    /// Whether shots of host `name` can be decoded by a host described by `own`. Until it has
+    /// described itself, its own look at this host counts.
+    ///
+    /// # Errors
+    /// [`Unlike`], why not.
+    pub fn accepts(&self, name: &str, own: &Description) -> Result<(), Unlike> {
+        let description = self.hosts.get(name).and_then(|host| host.description.as_ref());
+        description.map_or(Ok(()), |said| own.alike(said))
     }
 
     /// All hosts by name.
@@ -242,6 +256,21 @@ mod tests {
         assert_eq!(members.state("b", 6), Some(State::Up));
         // Without a description it is given nothing.
         assert_eq!(members.usable("b", &described(), 6).unwrap_err(), Unusable::State(State::Suspect));
+    }
+
+    #[test]
+    fn a_host_that_was_cut_off_is_given_nothing_before_it_describes_itself_anew() {
+        let mut members = Members::default();
+        members.appeared("b", 1, 0);
+        members.described("b", described(), 1, 0);
+        members.left("b", 1);
+        members.appeared("b", 1, 5);
+        assert_eq!(members.usable("b", &described(), 6).unwrap_err(), Unusable::State(State::Suspect));
+        let other = Description { model: 7, ..described() };
+        assert_eq!(members.accepts("b", &other), Ok(()), "nothing is known of it");
+        members.described("b", described(), 1, 7);
+        assert!(members.usable("b", &described(), 8).is_ok());
+        assert!(members.accepts("b", &described()).is_ok() && members.accepts("b", &other).is_err());
     }
 
     #[test]

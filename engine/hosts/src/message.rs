@@ -14,9 +14,13 @@
 
 /// Most shots of one message.
 pub const SHOTS_MAX: usize = 256;
+/// Most bytes of a message.
+pub const BYTES_MAX: usize = 4 * 1024 * 1024;
 const SHOTS: [u8; 4] = [b'P', b'W', b'H', 1];
 const ANSWERS: [u8; 4] = [b'P', b'W', b'H', 2];
 const HEADER_BYTES: usize = 16;
+/// The owner's incarnation, after the header of shots.
+const INCARNATION_BYTES: usize = 8;
 
 /// A shot's name between hosts: stream, epoch of the loan, and its number in that epoch, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,6 +66,18 @@ pub struct Widths {
     pub detectors: usize,
     /// Observables.
     pub observables: usize,
+}
+
+impl Widths {
+    /// Most shots of one message: as many as [`BYTES_MAX`] holds.
+    pub fn shots_max(self) -> usize {
+        ((BYTES_MAX - HEADER_BYTES - INCARNATION_BYTES) / self.shot_bytes()).clamp(1, SHOTS_MAX)
+    }
+
+    /// Bytes of a shot in a message.
+    fn shot_bytes(self) -> usize {
+        24 + 8 * (self.detectors + self.observables)
+    }
 }
 
 /// Why a message is refused.
@@ -121,7 +137,7 @@ pub fn decode_shots(bytes: &[u8], widths: Widths) -> Result<(u64, Vec<Shot>), Ma
         return Err(Malformed::Widths);
     }
     let incarnation = reader.u64()?;
-    reader.expect(count, 24 + 8 * (detectors + observables))?;
+    reader.expect(count, widths.shot_bytes())?;
     let mut shots = Vec::with_capacity(count);
     for _ in 0..count {
         let name = reader.name()?;
@@ -241,7 +257,7 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Answered, Malformed, Name, SHOTS_MAX, Shot, Widths};
+    use super::{Answered, BYTES_MAX, Malformed, Name, SHOTS_MAX, Shot, Widths};
     use super::{decode_answers, decode_answers_to, decode_shots, encode_answers, encode_shots};
 
     const WIDTHS: Widths = Widths { detectors: 3, observables: 1 };
@@ -267,6 +283,17 @@ mod tests {
             })
             .collect();
         assert_eq!(decode_answers(&encode_answers(1, &answers), 1).unwrap(), answers);
+    }
+
+    #[test]
+    fn a_message_of_wide_shots_has_fewer_of_them() {
+        assert_eq!(WIDTHS.shots_max(), SHOTS_MAX);
+        // A code of distance 31 with a soft byte for each of 30,000 detectors.
+        let wide = Widths { detectors: 30_000_usize.div_ceil(64) + 30_000 / 8, observables: 1 };
+        let shots = vec![Shot { name: shot(0).name, detectors: vec![1; wide.detectors], truth: None }; SHOTS_MAX];
+        let bytes = |count: usize| encode_shots(1, wide, shots[..count].iter()).len();
+        assert!(bytes(wide.shots_max()) <= BYTES_MAX && bytes(wide.shots_max() + 1) > BYTES_MAX);
+        assert_eq!(Widths { detectors: BYTES_MAX, observables: 1 }.shots_max(), 1, "its refusal says why");
     }
 
     #[test]

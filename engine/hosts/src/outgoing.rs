@@ -4,7 +4,8 @@
 //! Pure: shots, answers and losses in; messages, answers and returned shots out. Used by the bridge's
 //! thread. Bounds: [`UNDER_WAY_MAX`] shots sent to one host and not answered, fewer to a slow one
 //! ([`Window`]); what waits to be sent is bounded by the lane from the engine, which is read only while
-//! [`Outgoing::has_room`].
+//! [`Outgoing::has_room`]. The bridge takes a stream back whose shots wait too long for their turn
+//! ([`Outgoing::longest_wait`]).
 //!
 //! ```text
 //!  lane ─▶ waiting ── all earlier ones of its stream are answered here ──▶ sent ── answer ─▶ answered
@@ -18,6 +19,7 @@
 
 use crate::message::{Answered, Name, Shot, Widths};
 use pinwheel_engine::feed::lane::Head;
+use pinwheel_engine::units::Ticks;
 use std::collections::VecDeque;
 
 /// Most shots sent to one host and not answered.
@@ -84,6 +86,8 @@ struct Stream {
     epoch: u32,
     /// Number of the next shot sent in this epoch.
     next: u64,
+    /// When a shot of this epoch was first seen that all before it were answered here.
+    may_leave: Option<Ticks>,
     waiting: VecDeque<Away>,
     sent: VecDeque<Sent>,
     back: VecDeque<Away>,
@@ -146,7 +150,7 @@ impl Outgoing {
         }
         self.take_back(stream);
         let stream = &mut self.streams[stream as usize];
-        (stream.at, stream.next) = (Some(host.to_owned()), 0);
+        (stream.at, stream.next, stream.may_leave) = (Some(host.to_owned()), 0, None);
         stream.epoch = stream.epoch.wrapping_add(1);
     }
 
@@ -209,6 +213,21 @@ impl Outgoing {
         }
         self.kept -= shots.len();
         shots
+    }
+
+    /// The longest that a shot has waited for its turn at `host` until `now`: since it came, and since
+    /// those before it are answered here. `answered_here` as in [`Outgoing::next_message`].
+    pub fn longest_wait(&mut self, host: &str, now: Ticks, answered_here: impl Fn(u32) -> u64) -> Ticks {
+        let mut longest = Ticks(0);
+        for (number, stream) in self.streams.iter_mut().enumerate() {
+            let Some(first) = stream.waiting.front().filter(|_| stream.at.as_deref() == Some(host)) else { continue };
+            if stream.may_leave.is_none() && answered_here(number as u32) == first.head.sequence + stream.returned {
+                stream.may_leave = Some(now);
+            }
+            let waited = stream.may_leave.map(|since| now.0.saturating_sub(since.max(first.head.arrived).0));
+            longest = longest.max(Ticks(waited.unwrap_or_default()));
+        }
+        longest
     }
 
     /// Takes answers of a host; passes on those whose turn it is, with the heads of their shots.

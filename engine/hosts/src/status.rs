@@ -25,7 +25,7 @@ pub struct HostRow {
     pub is_self: bool,
     /// Its state.
     pub state: State,
-    /// Why it is given no shots; `None`: it may be.
+    /// Why it is given no shots; `None`: it may be. Of this host: what is wrong with it.
     pub why_not: Option<String>,
     /// Version of its program; empty before its first description.
     pub version: String,

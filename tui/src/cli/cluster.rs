@@ -3,10 +3,10 @@
 //!
 //! Runs on the main thread, which sends all shots. Everything it writes lies in one directory, which
 //! it removes at the end; if something was wrong it says where the directory is instead. Exit status
-//! 1 if a shot was lost, answered twice, out of order, or otherwise than the decoder alone would; 128
-//! plus the number of a signal that came before all engines had joined. Bounds: [`HOSTS_MAX`]
-//! engines; [`START_LIMIT`], [`LAST_ANSWER`] and [`END_LIMIT`] for their start, the last answer and
-//! their end.
+//! 1 if a shot was lost, answered twice, out of order, or otherwise than the decoder alone would, or
+//! if an engine did not drain at the end, which a message names; 128 plus the number of a signal that
+//! came before all engines had joined. Bounds: [`HOSTS_MAX`] engines; [`START_LIMIT`],
+//! [`LAST_ANSWER`] and [`END_LIMIT`] for their start, the last answer and their end.
 
 mod faults;
 mod links;
@@ -166,7 +166,7 @@ fn up(args: &UpArgs, model: &Model, signals: &Signals, processes: &mut Processes
     if !processes.wait_until_joined(START_LIMIT, &ended)? {
         // No shot was sent: there is no result to print. An engine that has not started yet does
         // not drain, so how they end tells nothing.
-        processes.end(END_LIMIT);
+        let _starting = processes.end(END_LIMIT);
         return Ok(signals.received().and_then(|signal| u8::try_from(128 + signal).ok()).unwrap_or(1));
     }
     let mut load = Load::new(model, args, &clock, processes)?;
@@ -186,8 +186,9 @@ fn up(args: &UpArgs, model: &Model, signals: &Signals, processes: &mut Processes
     let is_undisturbed = kills == 0 && cuts == 0;
     let move_pause_ns = load.pauses().filter(|_| is_undisturbed);
     let report = Report { totals, moves, kills, cuts, takeover_ns, move_pause_ns, hosts: report_of(processes) };
-    let are_ended = processes.end(END_LIMIT);
-    let is_sound = report.totals.is_sound() && are_ended;
+    let troubles = processes.end(END_LIMIT);
+    troubles.iter().for_each(|said| say::people(&format!("pinwheel: {said}")));
+    let is_sound = report.totals.is_sound() && troubles.is_empty();
     Ok(args.print.to_stdout(&report, || text(&report), u8::from(!is_sound)))
 }
 

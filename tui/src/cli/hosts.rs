@@ -94,7 +94,8 @@ fn refused(said: String) -> Refusal {
 /// The run directory of the engine that `to` names, and its user.
 pub fn engine(to: Option<&str>) -> Result<(PathBuf, u32), Refusal> {
     let found = engines::find(to)?;
-    Ok((found.run_dir.unwrap_or_else(|| PathBuf::from("without a run directory")), found.uid))
+    let none = || refused("this engine has no run directory; a run has one unless --logs cannot be written".to_owned());
+    Ok((found.run_dir.ok_or_else(none)?, found.uid))
 }
 
 /// Asks the engine that `to` names.
@@ -131,7 +132,8 @@ fn text(status: &Status) -> String {
             load.max * 100.0
         );
         if let Some(why) = &row.why_not {
-            let _ = writeln!(text, "{:widest$}  is given no shots: {why}", "");
+            let what = if row.is_self { "" } else { "is given no shots: " };
+            let _ = writeln!(text, "{:widest$}  {what}{why}", "");
         }
         if !given.is_empty() || row.answered > 0 {
             let _ = writeln!(
@@ -161,17 +163,20 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_host_was_gone_once_or_several_times() {
-        let of = |losses: u64| {
+    fn a_host_was_gone_once_or_several_times_and_what_is_wrong_with_this_one_is_said() {
+        let of = |is_self: bool, losses: u64| {
             let row = json!({
-                "name": "lab-b", "is_self": false, "state": "gone", "why_not": "it is gone", "version": "0.2.0",
+                "name": "lab-b", "is_self": is_self, "state": "gone", "why_not": "it is gone", "version": "0.2.0",
                 "own": 0, "streams": 0, "load": {"average": 0.0, "max": 0.0, "backlog_ns": 0}, "heard_ns": 0,
                 "link_ns": null, "losses": losses, "given": [], "answered": 0, "taken_back": 0,
                 "sent": {"shots": 0, "refused": 0, "full": 0},
             });
             text(&serde_json::from_value::<Status>(json!({"cluster": "lab", "hosts": [row]})).unwrap())
         };
-        assert!(of(1).ends_with("       was gone once\n") && of(2).ends_with("       was gone 2 times\n"), "{}", of(1));
-        assert!(!of(0).contains("was gone"));
+        let of_other = |losses| of(false, losses);
+        assert!(of_other(1).ends_with("       was gone once\n"), "{}", of_other(1));
+        assert!(of_other(2).ends_with("       was gone 2 times\n"), "{}", of_other(2));
+        assert!(of_other(0).ends_with("       is given no shots: it is gone\n"), "{}", of_other(0));
+        assert!(of(true, 0).ends_with("       it is gone\n"), "{}", of(true, 0));
     }
 }

@@ -245,43 +245,118 @@ mod cluster {
         assert_eq!(terminal.end(), 0, "{}", terminal.text());
     }
 
+    /// Two engines, `a` and `b`, that see each other; `a` takes shots of one stream at `a.s`, which `b`
+    /// decodes. Dropping it kills them.
+    struct Two([Child; 2]);
+
+    impl Two {
+        /// Engines with these words; the first is a profile's name.
+        fn start(world: &World, words: [&str; 2]) -> Two {
+            world.put_calm("--profiles calm");
+            // No other test binds a port of this address before the engine does.
+            let [_, _, middle, low] = std::process::id().to_be_bytes();
+            let address = format!("127.2.{middle}.{low}");
+            let free = || std::net::TcpListener::bind((address.as_str(), 0)).unwrap().local_addr().unwrap().port();
+            let ports = [free(), free()];
+            let start = |at: usize| {
+                let (host, own, other) = (["a", "b"][at], ports[at], ports[1 - at]);
+                let hosts = format!(
+                    "(cluster: \"n{}\", name: {host:?}, listen: [\"tcp/{address}:{own}\"], connect: [\"tcp/{address}:{other}\"], scout: false)",
+                    std::process::id()
+                );
+                world.put(&format!("{host}.ron"), hosts);
+                let words = format!(
+                    "run --headless --json --profile calm/{} --dem surface_d3 --streams 1 --input unix:{host}.s --hosts {host}.ron --logs {host}",
+                    words[at]
+                );
+                let out = std::fs::File::create(world.path(&format!("{host}.json"))).unwrap();
+                world.command(&words).stdout(out).stderr(Stdio::null()).spawn().unwrap()
+            };
+            let two = Two([start(0), start(1)]);
+            let is_up =
+                |rows: Value| rows.as_array().unwrap().iter().filter(|row| row["why_not"].is_null()).count() == 2;
+            until("both hosts", || seen(world, two.first()).is_some_and(is_up));
+            let place = format!("hosts move 0 b --to {}", two.first());
+            until("a stream at the other", || world.run(&place).status == Some(0));
+            two
+        }
+
+        fn first(&self) -> u32 {
+            self.0[0].id()
+        }
+    }
+
+    impl Drop for Two {
+        fn drop(&mut self) {
+            for engine in &mut self.0 {
+                let _ = engine.kill();
+                let _ = engine.wait();
+            }
+        }
+    }
+
     #[test]
     fn a_run_of_a_count_ends_although_another_host_has_decoded_some_of_its_shots() {
         let _one = only_engine();
         let world = World::new();
-        world.put_calm("--profiles calm");
         world.put("s.b8", vec![0u8; 3 * 400]);
-        // No other test binds a port of this address before the engine does.
-        let [_, _, middle, low] = std::process::id().to_be_bytes();
-        let address = format!("127.2.{middle}.{low}");
-        let start = |host: &str, port: u16, other: u16, more: &str| {
-            let hosts = format!(
-                "(cluster: \"n{}\", name: {host:?}, listen: [\"tcp/{address}:{port}\"], connect: [\"tcp/{address}:{other}\"], scout: false)",
-                std::process::id()
-            );
-            world.put(&format!("{host}.ron"), hosts);
-            let words = format!(
-                "run --headless --json --profile calm/shared.ron --dem surface_d3 --streams 1 --input unix:{host}.s --hosts {host}.ron --logs {host} {more}"
-            );
-            let out = std::fs::File::create(world.path(&format!("{host}.json"))).unwrap();
-            world.command(&words).stdout(out).stderr(Stdio::null()).spawn().unwrap()
-        };
-        let free = || std::net::TcpListener::bind((address.as_str(), 0)).unwrap().local_addr().unwrap().port();
-        let (one, two) = (free(), free());
-        let mut first = start("a", one, two, "--count 400");
-        let mut second = start("b", two, one, "");
-        let is_up = |rows: Value| rows.as_array().unwrap().iter().filter(|row| row["why_not"].is_null()).count() == 2;
-        until("both hosts", || seen(&world, first.id()).is_some_and(is_up));
-        until("a stream at the other", || world.run(&format!("hosts move 0 b --to {}", first.id())).status == Some(0));
+        let mut two = Two::start(&world, ["shared.ron --count 400", "shared.ron"]);
         let sent = world.run("send s.b8 unix:a.s --rate 400 --json").exits(0).json();
         assert_eq!((sent["answered"].as_u64(), sent["lost"].as_u64()), (Some(400), Some(0)));
-        assert!(first.wait().unwrap().success(), "it ends by itself");
+        assert!(two.0[0].wait().unwrap().success(), "it ends by itself");
         let report = std::fs::read_to_string(world.path("a.json")).unwrap();
         let report: Value = serde_json::from_str(&report).unwrap();
         assert!(report["sources"][0]["forwarded"].as_u64() > Some(0), "{}", report["sources"]);
         assert_eq!(report["lost"].as_u64(), Some(0));
-        second.kill().unwrap();
-        second.wait().unwrap();
+    }
+
+    #[test]
+    fn a_stream_comes_back_from_a_host_that_answers_fewer_shots_than_come() {
+        const COUNT: usize = 6_000;
+        let _one = only_engine();
+        let world = World::new();
+        world.put("s.b8", vec![0u8; 3 * COUNT]);
+        // A shot each five milliseconds, and a thousand a second come.
+        world.put_calm("--profiles calm");
+        let mut slow = std::fs::read_to_string(world.path("calm/shared.ron")).unwrap();
+        for (from, to) in [
+            (
+                "device: Sim(latency: LogNormal(median_us: 500.0, sigma: 0.3))",
+                "device: Sim(latency: Fixed(us: 5000.0))",
+            ),
+            ("workers: 4,", "workers: 1,"),
+        ] {
+            assert!(slow.contains(from), "{from}");
+            slow = slow.replace(from, to);
+        }
+        world.put("calm/slow.ron", slow);
+        let _two = Two::start(&world, ["shared.ron", "slow.ron"]);
+        let sent = world.run("send s.b8 unix:a.s --rate 1000 --json").exits(0).json();
+        assert_eq!((sent["answered"].as_u64(), sent["errors"].as_u64()), (Some(COUNT as u64), Some(0)), "{sent}");
+        // Where the stream stays there, the last ones wait for fifteen seconds.
+        assert!(sent["round_trip_ns"]["max"].as_u64() < Some(5_000_000_000), "{sent}");
+    }
+
+    #[test]
+    fn an_engine_whose_feed_is_held_decodes_nothing_of_other_hosts_and_gives_nothing_away() {
+        let _one = only_engine();
+        let world = World::new();
+        let two = Two::start(&world, ["shared.ron", "shared.ron"]);
+        let [first, second] = [two.first(), two.0[1].id()];
+        let rows_are = |are: &dyn Fn(&Value) -> bool| seen(&world, first).is_some_and(|rows| are(&rows));
+        let state = |at: usize, state: &'static str| move |rows: &Value| rows[at]["state"] == state;
+        let given = |rows: &Value| rows[1]["given"].as_array().unwrap().len();
+        until("a stream away", || rows_are(&|rows| given(rows) == 1));
+        world.run(&format!("ctl pause --to {second}")).exits(0);
+        until("a host that takes none", || rows_are(&|rows| state(1, "draining")(rows) && given(rows) == 0));
+        let opened = world.run(&format!("hosts open --to {second}")).exits(0).text();
+        assert!(opened.contains("held no longer"), "{opened}");
+        world.run(&format!("ctl resume --to {second}")).exits(0);
+        until("the stream there again", || rows_are(&|rows| state(1, "up")(rows) && given(rows) == 1));
+        world.run(&format!("ctl pause --to {first}")).exits(0);
+        until("the stream here", || rows_are(&|rows| state(0, "draining")(rows) && given(rows) == 0));
+        world.run(&format!("ctl resume --to {first}")).exits(0);
+        until("the stream there once more", || rows_are(&|rows| given(rows) == 1));
     }
 
     fn seen(world: &World, engine: u32) -> Option<Value> {

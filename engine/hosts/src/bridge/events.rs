@@ -26,6 +26,13 @@ pub(super) enum Event {
     Local(Asked),
 }
 
+impl Event {
+    /// Whether it takes milliseconds, in which shots would wait.
+    pub(super) fn is_long(&self) -> bool {
+        matches!(self, Event::Question { topic: Topic::Board, .. })
+    }
+}
+
 /// A message of shots when it was sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {

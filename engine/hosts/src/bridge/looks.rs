@@ -3,7 +3,7 @@
 
 use super::events::Event;
 use super::{Placed, Worker};
-use crate::description::{Description, Load, Offer, VERSION_BYTES_MAX};
+use crate::description::{Description, Load, Offer};
 use crate::link::Topic;
 use crate::membership::State;
 use crate::outgoing::Outgoing;
@@ -114,10 +114,14 @@ impl Worker {
         let is_ending = stopped || is_closed || matches!(phase, Phase::Drain | Phase::Shutdown);
         if is_ending && self.looks.draining_ns.is_none() {
             self.looks.draining_ns = Some(now_ns);
-            self.own.offer = Offer::Draining;
-            self.incoming.close();
         }
-        self.own.load = load(&snapshot);
+        let is_held = snapshot.control.held.is_some();
+        // A held feed decodes nothing.
+        let takes_none = self.looks.are_last() || self.is_closed || is_held;
+        self.offer(if takes_none { Offer::Draining } else { Offer::Open });
+        let load = load(&snapshot);
+        // A host whose load is not known is not idle.
+        self.own.load = load.unwrap_or(Load::FULL);
         // An operator may have changed them.
         self.own.model = models(&snapshot);
         (self.own.own, self.own.away) = self.looks.own_and_away(&self.outgoing, now_ns);
@@ -127,9 +131,16 @@ impl Worker {
             let has_ended = stopped || phase == Phase::Shutdown;
             return self.leave(&snapshot, now_ns - since, has_ended);
         }
+        if is_held {
+            // Shots of all streams wait here, however they are placed.
+            (0..self.bridge.routes.streams()).for_each(|stream| self.take_back(stream));
+            return Next::GoOn;
+        }
         self.take_back_from_unusable(now_ns);
         self.place_as_told(now_ns);
-        self.place(now_ns);
+        if load.is_some() {
+            self.place(now_ns);
+        }
         Next::GoOn
     }
 
@@ -142,7 +153,7 @@ impl Worker {
             }
             let (events, name) = (self.events.sender(), host.clone());
             let answered = Box::new(move |result: Result<Vec<u8>, _>| {
-                let description = result.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+                let description = result.ok().and_then(|bytes| Description::read(&bytes));
                 events.send(Event::Described { host: name, description, asked_ns: now_ns });
             });
             self.link.ask(&host, Topic::Describe, Vec::new(), DESCRIBE_LIMIT, answered);
@@ -157,7 +168,7 @@ impl Worker {
         now_ns: u64,
     ) {
         self.traffic.entry(host.to_owned()).or_default().is_asked = false;
-        if let Some(description) = description.filter(|said| said.version.len() <= VERSION_BYTES_MAX) {
+        if let Some(description) = description {
             self.members.described(host, description, now_ns.saturating_sub(asked_ns), now_ns);
         }
     }
@@ -260,30 +271,57 @@ fn hash_of(streams: impl Iterator<Item = u64> + Clone) -> Option<u64> {
     Some(if is_one { first } else { streams.fold(0, |all, hash| (all ^ hash).wrapping_mul(0x100_0000_01b3)) })
 }
 
-/// The load of the fullest silo.
-fn load(snapshot: &Snapshot) -> Load {
-    if let Some(placement) = &snapshot.placement {
-        let known = placement.silos.iter().filter(|silo| silo.unknown.is_none());
-        let fullest = known.max_by(|one, other| one.max.total_cmp(&other.max));
-        return fullest.map_or_else(Load::default, |silo| Load {
-            average: silo.average,
-            max: silo.max,
-            backlog_ns: silo.backlog_ns,
-        });
-    }
-    let totals = snapshot.totals();
-    let slots: u64 = snapshot.silos.iter().map(|silo| silo.slots.len() as u64).sum();
-    let waiting = totals.submitted.saturating_sub(totals.answered);
-    let share = waiting as f64 / slots.max(1) as f64;
-    Load { average: share, max: share, backlog_ns: 0 }
+/// The load of the silos: the fullest queues and the longest backlog of any; `None`: no silo's is
+/// known.
+fn load(snapshot: &Snapshot) -> Option<Load> {
+    let Some(placement) = &snapshot.placement else {
+        let totals = snapshot.totals();
+        let slots: u64 = snapshot.silos.iter().map(|silo| silo.slots.len() as u64).sum();
+        let waiting = totals.submitted.saturating_sub(totals.answered);
+        let share = waiting as f64 / slots.max(1) as f64;
+        return Some(Load { average: share, max: share, backlog_ns: 0 });
+    };
+    let known = placement.silos.iter().filter(|silo| silo.unknown.is_none());
+    known.map(|silo| Load { average: silo.average, max: silo.max, backlog_ns: silo.backlog_ns }).reduce(|one, other| {
+        Load {
+            average: one.average.max(other.average),
+            max: one.max.max(other.max),
+            backlog_ns: one.backlog_ns.max(other.backlog_ns),
+        }
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LEAVE_LIMIT_NS, Looks, QUIET_NS, hash_of, waited_for_others};
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{LEAVE_LIMIT_NS, Load, Looks, QUIET_NS, hash_of, load, waited_for_others};
     use crate::message::Widths;
     use crate::outgoing::Outgoing;
+    use pinwheel_engine::board::{Board, Place, Shape, set};
+    use pinwheel_engine::clock::Clock;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn a_load_that_no_silo_tells_is_not_known_and_the_longest_backlog_counts() {
+        let shape = Shape { threads: 1, silos: 2, slots: 64, workers: 4, decoders: 1, streams: 2 };
+        let (board, clock) = (Board::create(shape, Place::Private).unwrap(), Clock::machine());
+        let of = || load(&board.snapshot(&clock));
+        set(&board.placement().is_on, 1);
+        // Not read yet, and silent.
+        set(&board.silo_depth(1).state, 4);
+        assert_eq!(of(), None);
+        for (silo, share, backlog_ns) in [(0, 0.25_f64, 9), (1, 0.75, 5)] {
+            let block = board.silo_depth(silo);
+            set(&block.state, 1);
+            set(&block.queues, 1);
+            set(&block.share_bits[0], share.to_bits());
+            set(&block.average_bits, share.to_bits());
+            set(&block.backlog_ns, backlog_ns);
+            let expected =
+                [Load { average: 0.25, max: 0.25, backlog_ns: 9 }, Load { average: 0.75, max: 0.75, backlog_ns: 9 }];
+            assert_eq!(of(), Some(expected[silo]));
+        }
+    }
 
     #[test]
     fn a_stream_that_others_decode_counts_as_away_only_while_it_has_a_sender() {

@@ -25,6 +25,10 @@ const PICTURE: &[u8] = b"picture";
 /// Longest wait for another host's reply to a command, and for its board.
 const COMMAND_LIMIT: Duration = Duration::from_secs(11);
 
+/// What an operator reads of a second host of this name.
+const NAMESAKE: &str =
+    "another host has this name; others take the two for one: give each a name of its own, or end it";
+
 /// Commands of other hosts under way.
 // Relaxed: a count that stands alone.
 #[derive(Debug, Default)]
@@ -34,8 +38,12 @@ impl Worker {
     pub(super) fn take(&mut self, event: Event, now_ns: u64) {
         match event {
             // Another host that has taken this one's name; none of its own is known of it.
-            Event::Presence(Presence::Here { name, .. } | Presence::Gone { name, .. })
-                if name == self.settings.name => {}
+            Event::Presence(Presence::Here { name, incarnation }) if name == self.settings.name => {
+                self.namesakes.insert(incarnation);
+            }
+            Event::Presence(Presence::Gone { name, incarnation }) if name == self.settings.name => {
+                self.namesakes.remove(&incarnation);
+            }
             Event::Presence(Presence::Here { name, incarnation }) => {
                 // A new process of a host knows nothing of what the old one was given.
                 if self.members.iter().any(|(known, host)| known == name && host.incarnation != incarnation) {
@@ -72,6 +80,10 @@ impl Worker {
             // The tables are bounded by the hosts that are there.
             Topic::Shots if !self.members.is_present(from) => reply.refuse(&Refused::Stranger.to_string()),
             Topic::Shots => {
+                // Models may have changed since that host looked.
+                if let Err(unlike) = self.members.accepts(from, &self.own) {
+                    return reply.refuse(&unlike.to_string());
+                }
                 if let Err((reply, refused)) = self.incoming.offer(from, body, reply, now_ns) {
                     reply.refuse(&refused.to_string());
                 }
@@ -124,17 +136,22 @@ impl Worker {
                 format!("the rules place stream {stream} again")
             }),
             Wanted::Close => {
-                self.own.offer = Offer::Draining;
-                self.incoming.close();
+                self.is_closed = true;
+                self.offer(Offer::Draining);
                 Ok("this host takes no more shots of others".to_owned())
             }
             Wanted::Open if self.looks.are_last() => {
                 Err("this engine drains; it takes no more shots of others".to_owned())
             }
             Wanted::Open => {
-                self.own.offer = Offer::Open;
-                self.incoming.reopen();
-                Ok("this host takes shots of others".to_owned())
+                self.is_closed = false;
+                if self.viewer.snapshot().control.held.is_some() {
+                    // The looks open it.
+                    Ok("this host takes shots of others as soon as its feed is held no longer".to_owned())
+                } else {
+                    self.offer(Offer::Open);
+                    Ok("this host takes shots of others".to_owned())
+                }
             }
         };
         // A client that has gone needs no answer.
@@ -188,7 +205,7 @@ impl Worker {
             name: self.settings.name.clone(),
             is_self: true,
             state: if self.takes_shots() { State::Up } else { State::Draining },
-            why_not: None,
+            why_not: (!self.namesakes.is_empty()).then(|| NAMESAKE.to_owned()),
             version: self.own.version.clone(),
             own: self.own.own,
             streams: self.own.decoded(),

@@ -1,28 +1,32 @@
-//! The thread that sends questions and answers, so that neither their callers nor zenoh's receiving
+//! The threads that send questions and answers, so that neither their callers nor zenoh's receiving
 //! threads wait for a congested connection.
 //!
 //! ```text
-//!  ask ──▶ queue ──▶ thread "pinwheel-link" ──▶ zenoh ──▶ other host
+//!  ask ──▶ queue of the host ──▶ its thread "pinwheel-link" ──▶ zenoh ──▶ that host
 //!  Reply ─▶
 //! ```
 //!
-//! Owns the queue and the thread. Bounds: [`QUEUE_BYTES_MAX`] of bodies in the queue; questions by
-//! the table of questions, answers by [`IN_HAND_MAX`]. A congested connection holds the thread, and
-//! with it all other sending, for at most [`SEND_BLOCKED_LIMIT`]; zenoh then closes that
-//! connection.
+//! Owns a queue and a thread for each host that something was sent to. Bounds: [`HOSTS_MAX`] of
+//! them, after which further hosts share one; [`QUEUE_BYTES_MAX`] of bodies in all queues; questions
+//! by the table of questions, answers by [`IN_HAND_MAX`]. A congested connection holds the thread of
+//! its host for at most [`SEND_BLOCKED_LIMIT`]; zenoh then closes that connection.
 //!
-//! # Why one thread sends everything
+//! # Why a thread for each host
 //!
 //! zenoh blocks the thread that sends to a congested connection. If answers were sent by its
 //! receiving threads, two hosts that answer each other's large questions could both stop to
-//! receive, and wait for each other.
+//! receive, and wait for each other. If one thread sent everything, a host that has stopped would
+//! hold up what is sent to the others, which are then late though they answer at once.
+
+#![expect(clippy::disallowed_types, reason = "threads of zenoh and of callers share the queues; none is hot")]
 
 use super::table::Table;
-use super::{IN_HAND_MAX, NoAnswer, QUEUE_BYTES_MAX, SEND_BLOCKED_LIMIT};
+use super::{HOSTS_MAX, IN_HAND_MAX, NoAnswer, QUEUE_BYTES_MAX, SEND_BLOCKED_LIMIT};
+use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use zenoh::Wait;
@@ -34,14 +38,16 @@ use zenoh::sample::Locality;
 const REFUSED: u8 = 1;
 /// First and only byte of an error reply to a question that nobody answers.
 const DROPPED: u8 = 2;
-/// Name of the thread.
+/// Name of the threads.
 const THREAD_NAME: &str = "pinwheel-link";
+/// Queue of what goes to hosts that are not there, and of hosts beyond [`HOSTS_MAX`]. No host has
+/// this name.
+const OTHERS: &str = "";
 
 /// Something to send.
 enum Item {
     Ask(Ask),
     Answer(Query, Answer),
-    Stop,
 }
 
 /// A question to send.
@@ -62,9 +68,10 @@ pub(super) enum Answer {
     Nothing,
 }
 
-/// The queue of one link.
+/// The queues of one link.
 pub(super) struct Outgoing {
-    queue: Sender<Item>,
+    /// `None`: the link has ended.
+    lines: Mutex<Option<Lines>>,
     table: Arc<Table>,
     // RELAXED: both are counters that bound memory. Nothing is published through them, and a count
     // that is late by one item moves a bound by that item.
@@ -72,31 +79,70 @@ pub(super) struct Outgoing {
     in_hand: AtomicUsize,
 }
 
-/// The receiving end, until the thread starts.
-pub(super) struct Queue(Receiver<Item>);
+struct Lines {
+    session: zenoh::Session,
+    by_host: BTreeMap<String, Line>,
+}
 
-/// The running thread. Dropping it stops the thread and waits for it.
-pub(super) struct Sending {
-    outgoing: Arc<Outgoing>,
-    thread: Option<JoinHandle<()>>,
+/// The queue and the thread of a host. The thread ends when its queue does.
+struct Line {
+    queue: Sender<Item>,
+    thread: JoinHandle<()>,
 }
 
 impl Outgoing {
-    pub(super) fn new(table: Arc<Table>) -> (Arc<Outgoing>, Queue) {
-        let (queue, receiver) = channel();
-        let outgoing = Outgoing { queue, table, queued_bytes: AtomicUsize::new(0), in_hand: AtomicUsize::new(0) };
-        (Arc::new(outgoing), Queue(receiver))
+    /// Starts the first thread. Threads inherit the processors of those that start them: of the
+    /// caller, of zenoh, and of those that ask.
+    pub(super) fn open(table: Arc<Table>, session: zenoh::Session) -> io::Result<Arc<Outgoing>> {
+        let outgoing = Outgoing {
+            lines: Mutex::new(Some(Lines { session, by_host: BTreeMap::new() })),
+            table,
+            queued_bytes: AtomicUsize::new(0),
+            in_hand: AtomicUsize::new(0),
+        };
+        let outgoing = Arc::new(outgoing);
+        if let Some(lines) = &mut *outgoing.lines() {
+            lines.start(OTHERS, &outgoing)?;
+        }
+        Ok(outgoing)
+    }
+
+    /// Ends all queues, and waits until their threads have sent what is in them.
+    pub(super) fn close(&self) {
+        let lines = self.lines().take();
+        for Line { queue, thread } in lines.into_iter().flat_map(|lines| lines.by_host.into_values()) {
+            drop(queue);
+            let _panicked = thread.join();
+        }
+    }
+
+    /// Puts `item` into the queue of `host`; returns whether it is sent.
+    fn put(self: &Arc<Outgoing>, host: &str, item: Item) -> bool {
+        let mut lines = self.lines();
+        let Some(lines) = &mut *lines else { return false };
+        let host = if self.table.is_present(host) { host } else { OTHERS };
+        if !lines.by_host.contains_key(host) && lines.by_host.len() <= HOSTS_MAX {
+            // Without a thread of its own the host shares one.
+            let _no_thread = lines.start(host, self);
+        }
+        let line = lines.by_host.get(host).or_else(|| lines.by_host.get(OTHERS));
+        line.is_some_and(|line| line.queue.send(item).is_ok())
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Option<Lines>> {
+        // What a panic leaves are whole queues.
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Queues a question. One that the queue does not take is answered at once.
-    pub(super) fn ask(&self, ask: Ask) {
+    pub(super) fn ask(self: &Arc<Outgoing>, host: &str, ask: Ask) {
         let (id, bytes) = (ask.id, ask.body.len());
         if !self.reserve(bytes) {
             let why =
                 format!("{QUEUE_BYTES_MAX} bytes wait to be sent; ask again when the connection is less congested");
             return self.table.finish(id, Err(NoAnswer::Refused(why)));
         }
-        if self.queue.send(Item::Ask(ask)).is_err() {
+        if !self.put(host, Item::Ask(ask)) {
             self.table.finish(id, Err(NoAnswer::Unreachable));
         }
     }
@@ -110,17 +156,17 @@ impl Outgoing {
         is_taken
     }
 
-    /// Queues the answer to a question in hand.
-    pub(super) fn answer(&self, query: Query, answer: Answer) {
+    /// Queues the answer to a question of `host` in hand.
+    pub(super) fn answer(self: &Arc<Outgoing>, host: &str, query: Query, answer: Answer) {
         let answer = match answer {
             Answer::Body(body) if !self.reserve(body.len()) => {
                 Answer::Refusal(format!("{QUEUE_BYTES_MAX} bytes wait to be sent; ask again later"))
             }
             answer => answer,
         };
-        // After the thread's end the query is dropped here. The session is closed, so nobody hears
+        // After the link's end the query is dropped here. The session is closed, so nobody hears
         // of it.
-        let _ended = self.queue.send(Item::Answer(query, answer));
+        let _ended = self.put(host, Item::Answer(query, answer));
     }
 
     fn reserve(&self, bytes: usize) -> bool {
@@ -136,23 +182,15 @@ impl Outgoing {
     }
 }
 
-impl Sending {
-    /// Starts the thread. It inherits the processors of its caller.
-    pub(super) fn start(outgoing: Arc<Outgoing>, queue: Queue, session: zenoh::Session) -> io::Result<Sending> {
-        let of_thread = Arc::clone(&outgoing);
-        let body = move || run(&of_thread, &queue.0, &session);
-        #[expect(clippy::disallowed_methods, reason = "a cold thread of the link; it starts and ends with the link")]
+impl Lines {
+    fn start(&mut self, host: &str, outgoing: &Arc<Outgoing>) -> io::Result<()> {
+        let (queue, items) = channel();
+        let (outgoing, session) = (Arc::clone(outgoing), self.session.clone());
+        let body = move || run(&outgoing, &items, &session);
+        #[expect(clippy::disallowed_methods, reason = "a cold thread of the link; it ends with the link")]
         let thread = std::thread::Builder::new().name(THREAD_NAME.to_owned()).spawn(body)?;
-        Ok(Sending { outgoing, thread: Some(thread) })
-    }
-}
-
-impl Drop for Sending {
-    fn drop(&mut self) {
-        let _ended = self.outgoing.queue.send(Item::Stop);
-        if let Some(thread) = self.thread.take() {
-            let _panicked = thread.join();
-        }
+        self.by_host.insert(host.to_owned(), Line { queue, thread });
+        Ok(())
     }
 }
 
@@ -161,7 +199,6 @@ fn run(outgoing: &Arc<Outgoing>, queue: &Receiver<Item>, session: &zenoh::Sessio
         match item {
             Item::Ask(ask) => send_question(outgoing, session, ask),
             Item::Answer(query, answer) => send_answer(outgoing, &query, answer),
-            Item::Stop => return,
         }
     }
 }

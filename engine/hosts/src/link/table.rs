@@ -63,8 +63,7 @@ impl Table {
     /// Enters a question to `host`.
     pub(super) fn enter(&self, host: &str, answered: Answered) -> Result<u64, Turned> {
         let mut state = self.state();
-        let incarnation = state.present.get(host).and_then(|incarnations| incarnations.last()).copied();
-        let Some(incarnation) = incarnation.filter(|_| !state.is_closed) else {
+        let Some(incarnation) = state.last(host).filter(|_| !state.is_closed) else {
             return Err(Turned { why: NoAnswer::Unreachable, answered });
         };
         if state.questions.len() >= QUESTIONS_MAX {
@@ -98,16 +97,23 @@ impl Table {
         }
     }
 
-    /// Notes that a host is gone. Its questions are unreachable.
+    /// Notes that a host is gone. Its questions are unreachable. Where it was the last of its name
+    /// that came, the one before it is told again: that one has the name now.
     pub(super) fn went(&self, name: &str, incarnation: u64) {
         let unreachable = {
             let announcing = lock(&self.announcing);
-            let (was_there, unreachable) = {
+            let (was_there, remaining, unreachable) = {
                 let mut state = self.state();
-                (state.remove(name, incarnation), state.take_questions(|to, of| to == name && of == incarnation))
+                let was_last = state.last(name) == Some(incarnation);
+                let was_there = state.remove(name, incarnation);
+                let remaining = state.last(name).filter(|_| was_last);
+                (was_there, remaining, state.take_questions(|to, of| to == name && of == incarnation))
             };
             if was_there && *announcing == Announcing::Yes {
                 (self.on_presence)(Presence::Gone { name: name.to_owned(), incarnation });
+                if let Some(incarnation) = remaining {
+                    (self.on_presence)(Presence::Here { name: name.to_owned(), incarnation });
+                }
             }
             unreachable
         };
@@ -166,6 +172,11 @@ impl State {
         self.present.entry(name.to_owned()).or_default().push(incarnation);
         self.incarnations += 1;
         true
+    }
+
+    /// The incarnation of host `name` that came last.
+    fn last(&self, name: &str) -> Option<u64> {
+        self.present.get(name)?.last().copied()
     }
 
     /// Whether the incarnation was there.
@@ -233,6 +244,19 @@ mod tests {
         table.close();
         table.went("b", 2);
         assert!(told.try_recv().is_err(), "a closed link tells nothing");
+    }
+
+    #[test]
+    fn the_end_of_a_host_leaves_the_other_one_of_its_name() {
+        let (table, told) = table();
+        table.announce();
+        // A host hangs and is replaced, goes on, and is ended then.
+        [2, 1].iter().for_each(|incarnation| table.came("b", *incarnation));
+        table.went("b", 1);
+        let gone = |incarnation| Presence::Gone { name: "b".to_owned(), incarnation };
+        assert_eq!(told.try_iter().collect::<Vec<_>>(), [here("b", 2), here("b", 1), gone(1), here("b", 2)]);
+        table.went("b", 2);
+        assert_eq!(told.try_iter().collect::<Vec<_>>(), [gone(2)]);
     }
 
     #[test]

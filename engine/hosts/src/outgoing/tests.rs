@@ -60,6 +60,28 @@ fn an_answer_that_overtakes_another_waits_for_it_and_an_answer_after_a_loan_is_d
 }
 
 #[test]
+fn a_shot_waits_for_its_turn_since_it_came_and_those_before_it_were_answered_here() {
+    let mut outgoing = Outgoing::new(2, WIDTHS);
+    let came = |outgoing: &mut Outgoing, at, number| {
+        outgoing.take(Head { arrived: Ticks(at), ..head(0, 1, number) }, &[number], &[0]);
+    };
+    outgoing.give(0, "b");
+    came(&mut outgoing, 10, 0);
+    assert_eq!(outgoing.longest_wait("b", Ticks(500), |_| 0), Ticks(0), "an earlier one is not answered here");
+    assert_eq!(outgoing.longest_wait("b", Ticks(600), |_| 1), Ticks(0), "now it is");
+    assert_eq!(outgoing.longest_wait("b", Ticks(650), |_| 1), Ticks(50));
+    assert_eq!(outgoing.longest_wait("c", Ticks(650), |_| 1), Ticks(0), "another host");
+    assert_eq!(outgoing.next_message("b", 1, |_| 1).len(), 1);
+    came(&mut outgoing, 640, 1);
+    assert_eq!(outgoing.longest_wait("b", Ticks(650), |_| 1), Ticks(10), "the next shot");
+    outgoing.give(0, "c");
+    came(&mut outgoing, 660, 2);
+    assert_eq!(outgoing.longest_wait("c", Ticks(700), |_| 1), Ticks(0), "behind those that came back");
+    assert_eq!(outgoing.longest_wait("c", Ticks(900), |_| 3), Ticks(0), "from now on it may leave");
+    assert_eq!(outgoing.longest_wait("c", Ticks(905), |_| 3), Ticks(5));
+}
+
+#[test]
 fn streams_that_wait_for_a_slow_host_take_turns() {
     let mut outgoing = Outgoing::new(3, WIDTHS);
     for stream in [0, 2] {

@@ -3,8 +3,8 @@
 
 use crate::authority::Authority;
 use crate::cluster::{A_WHILE, Asked, Host, SOON, cluster, raw_ask, session, settings};
-use crate::presence::own_address;
-use pinwheel_hosts::link::{NoAnswer, OpenError, Topic};
+use crate::presence::free_address;
+use pinwheel_hosts::link::{NoAnswer, OpenError, Presence, Topic};
 use pinwheel_hosts::settings::{Certificates, HostSettings};
 use serde_json::json;
 use std::net::UdpSocket;
@@ -35,7 +35,7 @@ pub(crate) fn secured(
 
 /// An endpoint of this machine where nobody listens at present.
 pub(crate) fn free_quic() -> String {
-    format!("quic/{}", UdpSocket::bind((own_address(), 0)).unwrap().local_addr().unwrap())
+    format!("quic/{}", free_address(|at| UdpSocket::bind(at).is_ok()))
 }
 
 /// Configuration of a zenoh session with these certificates.
@@ -76,6 +76,11 @@ impl Scene {
 
     /// Joins, asks and is answered; then nothing of anybody else has arrived, or arrives.
     fn control(&self) -> Host {
+        self.control_beside("")
+    }
+
+    /// As [`Scene::control`]; the host `known` may come again.
+    fn control_beside(&self, known: &str) -> Host {
         let own = self.authority.host("two");
         let allow = ["one", "three", "four", "five"];
         let two = Host::open(&secured(&self.cluster, "two", own, &free_quic(), &self.endpoints(), &allow));
@@ -83,8 +88,16 @@ impl Scene {
         assert_eq!(two.ask("one", Topic::Board, b"control", FAR), Ok(b"control".to_vec()));
         let control = Asked { from: "two".to_owned(), topic: Topic::Board, body: b"control".to_vec() };
         assert_eq!(self.one.questions.recv_timeout(SOON), Ok(control), "the first question is the control's");
-        self.one.sees("two");
-        two
+        loop {
+            match self.one.presence.recv_timeout(SOON).unwrap() {
+                Presence::Here { name, incarnation } if name == "two" => {
+                    assert_eq!(incarnation, two.link.incarnation(), "another one of its name came");
+                    return two;
+                }
+                Presence::Here { name, .. } => assert_eq!(name, known, "nobody else came before the control"),
+                Presence::Gone { .. } => {}
+            }
+        }
     }
 
     fn nothing_else_arrives(&self) {
@@ -173,8 +186,9 @@ fn a_host_that_claims_the_name_of_another_neither_joins_nor_asks_nor_is_asked() 
     });
     let _own = four.liveliness().declare_token(format!("pinwheel/{}/present/four/4", scene.cluster)).wait().unwrap();
     // Its own presence is the control: it came the same way as the claims.
-    assert_eq!(scene.one.sees("four"), 4);
-    let two = scene.control();
+    let told = scene.one.presence.recv_timeout(SOON);
+    assert_eq!(told, Ok(Presence::Here { name: "four".to_owned(), incarnation: 4 }), "no claim came before");
+    let two = scene.control_beside("four");
     for _ in 0..20 {
         assert_eq!(scene.one.ask("two", Topic::Shots, b"for two", FAR), Ok(b"for two".to_vec()));
     }
@@ -280,7 +294,7 @@ fn a_connection_that_claims_the_session_of_another_host_is_refused() {
         thief.declare_queryable(&inbox).complete(true).callback(heard).background().wait().unwrap();
         thief
     });
-    let _two = scene.control();
+    let _two = scene.control_beside("five");
     for thief in &thieves {
         // Enough messages to be ahead of what `five` has sent.
         for _ in 0..200 {

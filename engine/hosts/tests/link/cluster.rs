@@ -1,6 +1,7 @@
 //! Hosts of the tests: clusters that no other test sees, links whose events arrive in channels, and
 //! zenoh sessions that say what a link would not.
 
+use crate::presence::free_endpoint;
 use pinwheel_hosts::link::{Handlers, Link, NoAnswer, OpenError, Presence, Question, Reply, Topic};
 use pinwheel_hosts::settings::HostSettings;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,10 +21,10 @@ pub(crate) fn cluster() -> String {
     format!("t{}-{}", std::process::id(), number())
 }
 
-/// A number that no other call gets: for incarnations.
+/// A number that no other call gets, in no process of the tests: for incarnations.
 pub(crate) fn number() -> u64 {
     static NUMBER: AtomicU64 = AtomicU64::new(1);
-    NUMBER.fetch_add(1, Ordering::Relaxed)
+    u64::from(std::process::id()) << 32 | NUMBER.fetch_add(1, Ordering::Relaxed)
 }
 
 /// Settings of a host that does not scout and connects to `endpoints`.
@@ -123,11 +124,21 @@ impl Host {
     }
 }
 
+/// Opens hosts at the same time: each looks half a second for another one of its name.
+pub(crate) fn open_all<const N: usize>(settings: [HostSettings; N]) -> [Host; N] {
+    let open = |own: HostSettings| move || Host::open(&own);
+    std::thread::scope(|scope| settings.map(|own| scope.spawn(open(own))).map(|host| host.join().unwrap()))
+}
+
 /// Two hosts that see each other; the second connects to the first.
 pub(crate) fn pair(handle: impl Fn(Question<'_>, Reply) + Send + Sync + 'static) -> (Host, Host) {
-    let cluster = cluster();
-    let one = Host::with(&settings(&cluster, "one", &[]), handle).unwrap();
-    let two = Host::open(&settings(&cluster, "two", &one.link.endpoints()));
+    let (cluster, endpoint) = (cluster(), free_endpoint());
+    let of_two = settings(&cluster, "two", std::slice::from_ref(&endpoint));
+    let of_one = HostSettings { listen: vec![endpoint], ..settings(&cluster, "one", &[]) };
+    let (one, two) = std::thread::scope(|scope| {
+        let two = scope.spawn(|| Host::open(&of_two));
+        (Host::with(&of_one, handle).unwrap(), two.join().unwrap())
+    });
     two.sees("one");
     one.sees("two");
     (one, two)

@@ -1,6 +1,8 @@
-use crate::cluster::{A_WHILE, Host, cluster, pair, session, settings};
+use crate::cluster::{A_WHILE, Host, SOON, cluster, open_all, pair, session, settings};
+use pinwheel_hosts::link::Presence;
 use pinwheel_hosts::settings::HostSettings;
-use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 use zenoh::Wait;
 
@@ -19,11 +21,10 @@ fn each_host_sees_the_other_whichever_starts_first() {
 #[test]
 fn three_hosts_that_list_each_other_see_each_other() {
     let (cluster, endpoints) = (cluster(), [free_endpoint(), free_endpoint(), free_endpoint()]);
-    let hosts = ["one", "two", "three"].iter().enumerate().map(|(index, name)| {
+    let hosts = open_all([(0, "one"), (1, "two"), (2, "three")].map(|(index, name): (usize, _)| {
         let others = endpoints.iter().filter(|&endpoint| *endpoint != endpoints[index]).cloned().collect::<Vec<_>>();
-        Host::open(&HostSettings { listen: vec![endpoints[index].clone()], ..settings(&cluster, name, &others) })
-    });
-    let hosts: Vec<Host> = hosts.collect();
+        HostSettings { listen: vec![endpoints[index].clone()], ..settings(&cluster, name, &others) }
+    }));
     for (host, others) in hosts.iter().zip([["two", "three"], ["one", "three"], ["one", "two"]]) {
         let mut seen = vec![seen(host), seen(host)];
         seen.sort();
@@ -78,8 +79,8 @@ fn presence_of_a_garbage_name_is_ignored() {
         |rest: &str| speaker.liveliness().declare_token(format!("pinwheel/{cluster}/present/{rest}")).wait().unwrap();
     let tokens = ["NAME/1", "a b/1", "two/xyz", "two/05", "two/1/more", "two"].map(present);
     let good = present("two/1f");
-    assert_eq!(one.sees("two"), 0x1f);
-    assert!(one.presence.recv_timeout(A_WHILE).is_err(), "the good one was told first");
+    let told = one.presence.recv_timeout(SOON);
+    assert_eq!(told, Ok(Presence::Here { name: "two".to_owned(), incarnation: 0x1f }), "no earlier one was told");
     drop((tokens, good));
     one.misses("two", 0x1f);
 }
@@ -93,8 +94,7 @@ fn hosts_of_one_machine_find_each_other_by_scouting() {
     }
     let cluster = cluster();
     let scouting = |name: &str| HostSettings { scout: true, ..settings(&cluster, name, &[]) };
-    let one = Host::open(&scouting("one"));
-    let two = Host::open(&scouting("two"));
+    let [one, two] = open_all([scouting("one"), scouting("two")]);
     two.sees("one");
     one.sees("two");
     let three = Host::open(&scouting("three"));
@@ -106,8 +106,8 @@ fn hosts_of_one_machine_find_each_other_by_scouting() {
 #[test]
 fn hosts_that_do_not_scout_are_not_found() {
     let cluster = cluster();
-    let one = Host::open(&HostSettings { scout: true, ..settings(&cluster, "one", &[]) });
-    let two = Host::open(&settings(&cluster, "two", &[]));
+    let scouting = HostSettings { scout: true, ..settings(&cluster, "one", &[]) };
+    let [one, two] = open_all([scouting, settings(&cluster, "two", &[])]);
     assert!(one.presence.recv_timeout(A_WHILE).is_err());
     assert!(two.presence.try_recv().is_err());
 }
@@ -124,18 +124,22 @@ fn an_unreachable_host_does_not_delay_the_opening() {
 
 /// Name of the next host that is there.
 fn seen(host: &Host) -> String {
-    match host.presence.recv_timeout(crate::cluster::SOON).unwrap() {
-        pinwheel_hosts::link::Presence::Here { name, .. } => name,
+    match host.presence.recv_timeout(SOON).unwrap() {
+        Presence::Here { name, .. } => name,
         gone => panic!("{gone:?}"),
     }
 }
 
 /// An endpoint of this machine where nobody listens at present, at an address that other processes do not use.
 pub(crate) fn free_endpoint() -> String {
-    format!("tcp/{}", TcpListener::bind((own_address(), 0)).unwrap().local_addr().unwrap())
+    format!("tcp/{}", free_address(|at| TcpListener::bind(at).is_ok()))
 }
 
-pub(crate) fn own_address() -> Ipv4Addr {
+/// An address of this process with a port that no other call gets, and no connection: those have
+/// ports from 32,768 on.
+pub(crate) fn free_address(can_bind: impl Fn(SocketAddrV4) -> bool) -> SocketAddrV4 {
+    static PORT: AtomicU16 = AtomicU16::new(20_000);
     let [_, _, middle, low] = std::process::id().to_be_bytes();
-    Ipv4Addr::new(127, 3, middle, low)
+    let next = || SocketAddrV4::new(Ipv4Addr::new(127, 3, middle, low), PORT.fetch_add(1, Ordering::Relaxed));
+    std::iter::repeat_with(next).find(|at| can_bind(*at)).unwrap()
 }

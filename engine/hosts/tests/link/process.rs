@@ -2,13 +2,14 @@
 
 use crate::authority::Authority;
 use crate::certificates::{free_quic, secured};
-use crate::cluster::{Host, cluster, settings};
-use pinwheel_hosts::link::{NoAnswer, Topic};
+use crate::cluster::{Host, SOON, cluster, settings};
+use pinwheel_hosts::link::{BODY_BYTES_MAX, NoAnswer, Topic};
 use pinwheel_hosts::settings::HostSettings;
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// Settings file of the host in a helper process.
 const HELPER: &str = "PINWHEEL_HOSTS_HELPER";
@@ -36,6 +37,20 @@ impl Helper {
         let status = Command::new("kill").args([name, &self.0.id().to_string()]).status().unwrap();
         assert!(status.success());
     }
+
+    /// Stops it, and waits until each of its threads has stopped.
+    fn stop(&self) {
+        self.signal("-STOP");
+        let tasks = format!("/proc/{}/task", self.0.id());
+        let has_stopped = |task: std::fs::DirEntry| {
+            // A thread may end meanwhile.
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            stat.is_empty() || stat.rsplit(") ").next().unwrap().starts_with('T')
+        };
+        while !std::fs::read_dir(&tasks).unwrap().all(|task| has_stopped(task.unwrap())) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
 }
 
 impl Drop for Helper {
@@ -58,9 +73,12 @@ fn helper() {
 
 /// A host here, and host `helper` in a process of its own.
 struct Pair {
+    cluster: String,
     one: Host,
     helper: Helper,
-    /// Holds the files, which zenoh reads for each new connection.
+    settings: PathBuf,
+    /// Hold the files, which zenoh reads for each new connection.
+    _folder: Option<TempDir>,
     _authority: Option<Authority>,
 }
 
@@ -72,7 +90,8 @@ fn without_certificates() -> Pair {
     let connect = &one.link.endpoints()[0];
     let text = format!("(cluster: {cluster:?}, name: \"helper\", connect: [{connect:?}], scout: false)");
     std::fs::write(&file, text).unwrap();
-    Pair { one, helper: Helper::start(&file), _authority: None }
+    let helper = Helper::start(&file);
+    Pair { cluster, one, helper, settings: file, _folder: Some(folder), _authority: None }
 }
 
 fn with_certificates() -> Pair {
@@ -87,7 +106,8 @@ fn with_certificates() -> Pair {
           certificates: Some((authority: \"authority.pem\", certificate: \"helper.pem\", key: \"helper.key\")))"
     );
     std::fs::write(&file, text).unwrap();
-    Pair { one, helper: Helper::start(&file), _authority: Some(authority) }
+    let helper = Helper::start(&file);
+    Pair { cluster, one, helper, settings: file, _folder: None, _authority: Some(authority) }
 }
 
 fn is_missed_after_a_kill(pair: &Pair) {
@@ -103,7 +123,7 @@ fn is_missed_after_a_kill(pair: &Pair) {
 fn is_missed_while_it_hangs(pair: &Pair) {
     let Pair { one, helper, .. } = pair;
     let incarnation = one.sees("helper");
-    helper.signal("-STOP");
+    helper.stop();
     let answers = one.ask_later("helper", Topic::Board, b"1", FAR);
     let took = one.misses("helper", incarnation);
     println!("a hung host is gone after {took:?}");
@@ -128,4 +148,40 @@ fn a_hung_host_is_gone_after_the_lease_and_back_when_it_goes_on() {
 #[test]
 fn a_hung_host_with_certificates_is_gone_after_the_lease_and_back_when_it_goes_on() {
     is_missed_while_it_hangs(&with_certificates());
+}
+
+#[test]
+fn a_host_that_has_stopped_holds_up_no_question_to_another() {
+    let Pair { cluster, one, helper, .. } = &without_certificates();
+    one.sees("helper");
+    let two = Host::open(&settings(cluster, "two", &one.link.endpoints()));
+    one.sees("two");
+    helper.stop();
+    // More than the connection's buffers hold.
+    let body = vec![7; BODY_BYTES_MAX];
+    let stuck: Vec<_> = (0..8).map(|_| one.ask_later("helper", Topic::Shots, &body, FAR)).collect();
+    let begun = Instant::now();
+    assert_eq!(one.ask("two", Topic::Board, b"1", FAR), Ok(b"1".to_vec()));
+    let took = begun.elapsed();
+    println!("a question beside a stuck connection takes {took:?}");
+    assert!(took < Duration::from_millis(500), "{took:?}");
+    let last = stuck.last().unwrap();
+    assert_eq!(last.recv_timeout(SOON), Ok(Err(NoAnswer::Unreachable)), "it was stuck");
+    drop(two);
+}
+
+#[test]
+fn a_host_that_was_replaced_goes_on_and_ends_leaves_its_name_to_the_other_one() {
+    let Pair { one, helper, settings, .. } = &without_certificates();
+    let old = one.sees("helper");
+    helper.stop();
+    one.misses("helper", old);
+    let _other = Helper::start(settings);
+    let new = one.sees("helper");
+    helper.signal("-CONT");
+    assert_eq!(one.sees("helper"), old);
+    helper.signal("-KILL");
+    one.misses("helper", old);
+    assert_eq!(one.sees("helper"), new);
+    assert_eq!(one.ask("helper", Topic::Board, b"1", FAR), Ok(b"1".to_vec()));
 }

@@ -18,6 +18,7 @@ use pinwheel_engine::feed::client::{Client, Received, connect};
 use pinwheel_engine::feed::packet::Status;
 use pinwheel_engine::units::Ticks;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::io;
 use std::time::Duration;
 
@@ -41,7 +42,8 @@ pub(super) struct Totals {
     pub(super) duplicated: u64,
     /// Answers before that of an earlier shot of their stream.
     pub(super) out_of_order: u64,
-    /// Answers other than the decoder's alone.
+    /// Answers other than the decoder's alone, and answers to shots of others or to shots that were
+    /// not sent.
     pub(super) wrong: u64,
     /// Answers with an error.
     pub(super) errors: u64,
@@ -61,6 +63,51 @@ pub(super) struct Spread {
     pub(super) p50: u64,
     pub(super) p99: u64,
     pub(super) max: u64,
+}
+
+/// The answers to one sender's shots, by their numbers.
+#[derive(Default)]
+struct Answers {
+    /// All before it were answered, but for `missing`.
+    next: u64,
+    /// Shots whose successors were answered before them.
+    missing: BTreeSet<u64>,
+}
+
+impl Answers {
+    /// Counts an answer of `stream`, which has sent the shots before `sent`. `is_right`: it is the
+    /// decoder's alone.
+    fn take(
+        &mut self,
+        totals: &mut Totals,
+        received: &Received,
+        (stream, sent): (u32, u64),
+        is_right: impl Fn(&Received) -> bool,
+    ) {
+        if received.stream != stream || received.sequence >= sent {
+            totals.wrong += 1;
+            return;
+        }
+        if received.sequence >= self.next {
+            totals.out_of_order += u64::from(received.sequence > self.next);
+            self.missing.extend(self.next..received.sequence);
+            self.next = received.sequence + 1;
+        } else if !self.missing.remove(&received.sequence) {
+            totals.duplicated += 1;
+            return;
+        }
+        totals.answered += 1;
+        if !Status::is_decoded(received.status) {
+            totals.errors += 1;
+        } else if !is_right(received) {
+            totals.wrong += 1;
+        }
+    }
+
+    /// Whether all shots before `submitted` were answered.
+    fn are_complete(&self, submitted: u64) -> bool {
+        self.next == submitted && self.missing.is_empty()
+    }
 }
 
 impl Spread {
@@ -104,10 +151,10 @@ struct Sender {
     /// When its last answer came.
     last: Duration,
     wait: Option<Wait>,
-    /// Shots submitted, sent to the present engine, and answered: numbers from 0.
+    /// Shots submitted, and sent to the present engine: numbers from 0.
     submitted: u64,
     sent: u64,
-    answered: u64,
+    answers: Answers,
 }
 
 /// All senders.
@@ -174,7 +221,7 @@ impl Load {
                 wait: None,
                 submitted: 0,
                 sent: 0,
-                answered: 0,
+                answers: Answers::default(),
             });
         }
         load.from = clock.ticks();
@@ -232,7 +279,7 @@ impl Load {
             };
             let sender = &mut self.senders[stream];
             let due = due.unwrap_or(sender.submitted);
-            while sender.sent < due && sender.sent < sender.answered + IN_FLIGHT {
+            while sender.sent < due && sender.sent < sender.answers.next + IN_FLIGHT {
                 let record = &self.records[sender.sent as usize % SHOTS];
                 if !sender.client.send(stream as u32, sender.sent, record).map_err(failed)? {
                     break;
@@ -240,26 +287,14 @@ impl Load {
                 sender.sent += 1;
                 sender.submitted = sender.submitted.max(sender.sent);
             }
-            let before = sender.answered;
-            let (totals, predictions, answered) = (&mut self.totals, &self.predictions, &mut sender.answered);
-            let mut take = |received: &Received| {
-                if received.sequence < *answered {
-                    totals.duplicated += 1;
-                    return;
-                }
-                totals.out_of_order += received.sequence - *answered;
-                *answered = received.sequence + 1;
-                totals.answered += 1;
-                let is_right = received.observables[0] == predictions[received.sequence as usize % SHOTS];
-                if !Status::is_decoded(received.status) {
-                    totals.errors += 1;
-                } else if !is_right {
-                    totals.wrong += 1;
-                }
-            };
+            let (before, sent) = (self.totals.answered, sender.submitted);
+            let (totals, answers, predictions) = (&mut self.totals, &mut sender.answers, &self.predictions);
+            let is_right =
+                |received: &Received| received.observables[0] == predictions[received.sequence as usize % SHOTS];
+            let mut take = |received: &Received| answers.take(totals, received, (stream as u32, sent), is_right);
             // An engine that was just killed refuses the socket.
             while sender.client.receive(&mut take).is_ok_and(|count| count > 0) {}
-            if sender.answered > before {
+            if self.totals.answered > before {
                 self.note_answer(stream);
             }
         }
@@ -274,8 +309,8 @@ impl Load {
         };
         let client = self.client(processes, at)?;
         let sender = &mut self.senders[stream];
-        self.totals.sent_again += sender.sent - sender.answered;
-        (sender.client, sender.at, sender.sent) = (client, at, sender.answered);
+        self.totals.sent_again += sender.sent - sender.answers.next;
+        (sender.client, sender.at, sender.sent) = (client, at, sender.answers.next);
         Ok(())
     }
 
@@ -296,7 +331,7 @@ impl Load {
     /// Returns a sender to its engine when all that it sent is answered.
     fn go_home(&mut self, stream: usize, processes: &Processes) -> Result<(), Refusal> {
         let (home, sender) = (stream % self.engines, &self.senders[stream]);
-        if !sender.goes_home || sender.answered != sender.sent || processes.living_from(home) != Some(home) {
+        if !sender.goes_home || sender.answers.next != sender.sent || processes.living_from(home) != Some(home) {
             return Ok(());
         }
         let client = self.client(processes, home)?;
@@ -354,7 +389,7 @@ impl Load {
     /// Sends nothing new and waits for the last answers.
     pub(super) fn finish(&mut self, processes: &Processes, limit: Duration) -> Result<(), Refusal> {
         let until = self.elapsed() + limit;
-        let is_done = |senders: &[Sender]| senders.iter().all(|sender| sender.answered == sender.submitted);
+        let is_done = |senders: &[Sender]| senders.iter().all(|sender| sender.answers.are_complete(sender.submitted));
         while !is_done(&self.senders) && self.elapsed() < until {
             self.pass(processes, None)?;
             pause();
@@ -364,8 +399,7 @@ impl Load {
 
     pub(super) fn totals(&self) -> Totals {
         let submitted: u64 = self.senders.iter().map(|sender| sender.submitted).sum();
-        let answered: u64 = self.senders.iter().map(|sender| sender.answered).sum();
-        Totals { submitted, lost: submitted - answered, ..self.totals }
+        Totals { submitted, lost: submitted - self.totals.answered, ..self.totals }
     }
 
     /// A line of progress.
@@ -382,4 +416,27 @@ impl Load {
 #[expect(clippy::disallowed_methods, reason = "the main thread of a command; it runs no engine")]
 pub(super) fn pause() {
     std::thread::sleep(Duration::from_micros(200));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Answers, Received, Totals};
+
+    #[test]
+    fn each_answer_counts_once_and_a_shot_that_later_ones_overtook_is_lost_until_its_answer_comes() {
+        let (mut answers, mut totals) = (Answers::default(), Totals::default());
+        let mut take = |stream, sequence| {
+            let received = Received { stream, sequence, status: 0, latency_ns: 0, observables: Default::default() };
+            answers.take(&mut totals, &received, (3, 6), |_| true);
+            (totals.answered, totals.out_of_order, totals.duplicated, totals.wrong)
+        };
+        assert_eq!(take(3, 0), (1, 0, 0, 0));
+        assert_eq!(take(3, 3), (2, 1, 0, 0), "before those of 1 and 2");
+        assert_eq!(take(3, 1), (3, 1, 0, 0));
+        assert_eq!(take(3, 1), (3, 1, 1, 0), "twice");
+        assert_eq!(take(4, 2), (3, 1, 1, 1), "of another stream");
+        assert_eq!(take(3, 6), (3, 1, 1, 2), "not sent yet");
+        assert_eq!([take(3, 4), take(3, 5)], [(4, 1, 1, 2), (5, 1, 1, 2)]);
+        assert!(!answers.are_complete(6), "2 is lost");
+    }
 }

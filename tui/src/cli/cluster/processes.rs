@@ -16,7 +16,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// Time between two looks at a process.
@@ -176,19 +176,20 @@ impl Processes {
         Some((source.forwarded, source.taken_in))
     }
 
-    /// Drains all engines; returns whether each ended cleanly by the signal in time.
-    pub(super) fn end(&mut self, limit: Duration) -> bool {
+    /// Drains all engines; returns a sentence for each that did not end cleanly by the signal in
+    /// time.
+    pub(super) fn end(&mut self, limit: Duration) -> Vec<String> {
         for process in self.living() {
             if let Some(pid) = Pid::from_raw(process.child.id().cast_signed()) {
                 let _ = kill_process(pid, Signal::TERM);
             }
         }
         let from = self.clock.ticks();
-        let mut is_sound = true;
+        let mut troubles = Vec::new();
         for process in self.all.iter_mut().filter(|process| !process.is_over) {
             let status = loop {
                 match process.child.try_wait() {
-                    Ok(Some(status)) => break status.code(),
+                    Ok(Some(status)) => break Some(status),
                     Ok(None) => {}
                     Err(_) => break None,
                 }
@@ -200,14 +201,23 @@ impl Processes {
                 pause();
             };
             process.is_over = true;
-            // 128 + SIGTERM after a clean drain.
-            is_sound &= status == Some(143);
+            troubles.extend(trouble(&process.name, status, limit));
         }
-        is_sound
+        troubles
     }
 
     pub(super) fn remove(&self) {
         let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// What was wrong with the end of an engine; `status`: `None` after a kill at the limit.
+fn trouble(name: &str, status: Option<ExitStatus>, limit: Duration) -> Option<String> {
+    match status {
+        // 128 + SIGTERM after a clean drain.
+        Some(status) if status.code() == Some(143) => None,
+        Some(status) => Some(format!("{name} did not drain: {status}; see {name}.err")),
+        None => Some(format!("{name} did not drain within {} s and was killed; see {name}.err", limit.as_secs())),
     }
 }
 
@@ -312,8 +322,21 @@ fn pause() {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::new_directory;
+    use super::{new_directory, trouble};
     use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+    use std::time::Duration;
+
+    #[test]
+    fn an_engine_that_did_not_drain_is_named() {
+        let said = |status| trouble("host-2", status, Duration::from_secs(30));
+        let exited = |code: i32| Some(ExitStatus::from_raw(code << 8));
+        assert_eq!(said(exited(143)), None);
+        assert_eq!(said(exited(101)).unwrap(), "host-2 did not drain: exit status: 101; see host-2.err");
+        assert!(said(Some(ExitStatus::from_raw(9))).unwrap().contains("signal: 9"));
+        assert!(said(None).unwrap().contains("within 30 s and was killed"));
+    }
 
     #[test]
     fn a_directory_is_this_users_alone_and_never_one_that_is_there() {

@@ -58,7 +58,7 @@ fn details(model: &Model, row: usize) -> Vec<Line> {
     if *state != State::Gone {
         let waits = time(load.backlog_ns);
         lines.push(plain(format!(
-            "It decodes {streams} streams and has the senders of {own}; shots in its fullest silo wait {waits}."
+            "It decodes {streams} streams and has the senders of {own}; shots in its slowest silo wait {waits}."
         )));
     }
     if host.is_self {
