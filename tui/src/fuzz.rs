@@ -97,6 +97,10 @@ impl Console<'_> {
                     let past = self.source.past(at_ns).map(Box::new);
                     self.take(Msg::Past(past));
                 }
+                Effect::LookAfter { shown_ns, at_ns } => {
+                    let past = self.source.past_after(shown_ns, at_ns).map(Box::new);
+                    self.take(Msg::Past(past));
+                }
                 Effect::Redraw
                 | Effect::LookUp(_)
                 | Effect::CommandHosts(_)

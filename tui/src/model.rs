@@ -17,6 +17,7 @@ pub mod links;
 pub mod lists;
 pub mod measured;
 pub mod questions;
+pub mod span;
 pub mod switch;
 pub mod target;
 pub mod tour;
@@ -150,7 +151,7 @@ pub enum Mode {
     /// A running engine.
     Live,
     Replay {
-        /// Time of the last advance, console clock; `None`: the replay is stopped.
+        /// When the moment shown was reached, console clock; `None`: the replay is stopped.
         running_since_ns: Option<u64>,
     },
 }
@@ -305,6 +306,12 @@ impl Model {
         self.picture().map_or(0, |picture| self.now_ns.saturating_sub(picture.received_ns))
     }
 
+    /// Nanoseconds from the moment shown of the past to the present, or to the end of the replay.
+    pub fn behind_ns(&self, line: &Timeline) -> u64 {
+        let now_ns = self.live.picture.as_ref().map_or(0, |picture| picture.snapshot.at_ns);
+        now_ns.max(line.to_ns).saturating_sub(line.at_ns)
+    }
+
     /// Whether the picture that views draw is current.
     pub fn is_fresh(&self) -> bool {
         // A replay shows only the past, and its header says so: it is drawn like a live picture of
@@ -358,11 +365,16 @@ impl Model {
         }
     }
 
-    /// The action of `key`. In the past the view's own keys hold too, after those of the past.
+    /// The action of `key`. In the past the view's own keys hold too, after those of the past; in a
+    /// view that needs the arrows itself, before them.
     pub fn action(&self, key: Key) -> Option<Action> {
+        let is_past = self.frozen.is_some() && self.overlay.is_none();
         match self.scope() {
             Scope::Past if !self.keymap.binds(Scope::Past, key) => self.keymap.action(self.view_scope(), key),
-            scope => self.keymap.action(scope, key),
+            scope => {
+                let own = self.keymap.action(scope, key);
+                own.or_else(|| self.keymap.action(Scope::Past, key).filter(|_| is_past))
+            }
         }
     }
 

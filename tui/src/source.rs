@@ -48,8 +48,13 @@ pub trait Source {
     /// The profiles on offer, each compared with the profile in force; at most [`OFFERS_MAX`] are
     /// shown.
     fn offers(&self) -> Vec<Offer>;
-    /// The recorded moment nearest to `at_ns` after the engine's start. The error is one sentence.
+    /// The newest recorded moment at or before `at_ns` after the engine's start; the first one, if
+    /// all are later. The error is one sentence.
     fn past(&mut self, at_ns: u64) -> Result<Past, String>;
+    /// The same; where that moment is not after `shown_ns`, the next one.
+    fn past_after(&mut self, shown_ns: u64, at_ns: u64) -> Result<Past, String> {
+        past::after(shown_ns, at_ns, |at_ns| self.past(at_ns))
+    }
     /// First moment of a replay, nanoseconds after the engine's start; `None`: not a replay.
     fn replay_from(&self) -> Option<u64> {
         None

@@ -314,6 +314,10 @@ impl Console<'_> {
                     let past = self.source.past(at_ns).map(Box::new);
                     update(&mut self.model, Msg::Past(past));
                 }
+                Effect::LookAfter { shown_ns, at_ns } => {
+                    let past = self.source.past_after(shown_ns, at_ns).map(Box::new);
+                    update(&mut self.model, Msg::Past(past));
+                }
                 Effect::LookUp(wanted) => {
                     let about = LookupContext::of(&self.model);
                     self.lookups.ask(wanted, about);

@@ -19,6 +19,8 @@ mod typing;
 pub use moves::slots_per_row;
 
 use crate::effect::{ConsoleEnd, Effect};
+use crate::keymap::{Action, Scope};
+use crate::model::chart::Chart;
 use crate::model::derived::Marks;
 use crate::model::lookups::LookedUp;
 use crate::model::measured::measure;
@@ -54,11 +56,14 @@ fn take_in(model: &mut Model, msg: Msg) -> Vec<Effect> {
         Msg::Snapshot { now_ns, snapshot, finished } => {
             tick(model, now_ns);
             model.finished = finished;
+            let before = actions_seen(model);
             if let Some(snapshot) = snapshot {
                 observe(model, *snapshot);
             }
             let mut effects = leave_if_drained(model);
             effects.extend(past::run_on(model));
+            // Any client may have switched the profile that those on offer are compared with.
+            effects.extend((actions_seen(model) != before).then_some(Effect::ListOffers));
             effects
         }
         Msg::Key(key) => match model.action(key) {
@@ -93,7 +98,10 @@ fn take_note(model: &mut Model, msg: Msg) {
         Msg::Past(result) => past::arrived(model, result),
         Msg::Resize { columns, rows } => model.size = (columns, rows),
         Msg::Offers(offers) => {
-            model.cursor.profile = model.cursor.profile.min(offers.len().saturating_sub(1));
+            // A file that came or went moves the others: the cursor stays on its profile.
+            let here = model.offers.iter().flatten().nth(model.cursor.profile).map(|offer| &offer.name);
+            let place = here.and_then(|name| offers.iter().position(|offer| offer.name == *name));
+            model.cursor.profile = place.unwrap_or(model.cursor.profile).min(offers.len().saturating_sub(1));
             model.offers = Some(offers);
         }
         Msg::Lost(why) => model.lost = Some(why),
@@ -114,6 +122,8 @@ fn show_reply(model: &mut Model, reply: Reply) -> Vec<Effect> {
     match reply {
         Reply::Done(text) => notice(model, NoticeKind::Done, text),
         Reply::Refused(text) => notice(model, NoticeKind::Refused, text),
+        Reply::SwitchRefused { name, why } => return profile::applied(model, &name, Err(why)),
+        Reply::InForce => {}
     }
     vec![Effect::ListOffers]
 }
@@ -137,6 +147,11 @@ fn executed(model: &mut Model, command: &Command, result: Result<(), String>) ->
     };
     notice(model, kind, text);
     Vec::new()
+}
+
+/// Number of actions on the engine; `None` before its first picture.
+fn actions_seen(model: &Model) -> Option<u64> {
+    model.live.picture.as_ref().map(|picture| picture.snapshot.control.actions)
 }
 
 fn tick(model: &mut Model, now_ns: u64) {
@@ -173,8 +188,15 @@ fn observe(model: &mut Model, snapshot: Snapshot) {
     moves::clamp(model);
 }
 
-/// Another engine runs: clears the data of the previous one.
+/// Another engine runs: clears the data of the previous one, and the questions about it.
 fn begin_anew(model: &mut Model) {
+    if model.overlay.as_ref().is_some_and(Overlay::is_about_engine) {
+        (model.overlay, model.why) = (None, String::new());
+        let said = "the question is withdrawn: it was about the run before this one".to_owned();
+        notice(model, NoticeKind::Refused, said);
+    }
+    model.lists.sort_again();
+    model.chart = Chart::default();
     (model.live, model.marks) = (Scene::default(), Marks::default());
     (model.frozen, model.timeline, model.mark) = (None, None, None);
     (model.switch, model.lookups) = (None, LookedUp::default());
@@ -232,13 +254,17 @@ fn drain(why: String) -> Effect {
 }
 
 fn refuse_suspend(model: &mut Model) {
+    let key = |action| model.keymap.first_key(Scope::Views, action);
+    let (freeze, quit) = (key(Action::Freeze), key(Action::Quit));
     let why = match &model.ownership {
-        Ownership::Own => {
-            "suspend refused: it would stop the engine in this process too; f freezes the picture, q drains and quits"
-        }
-        _ => "suspend refused: f freezes the picture; q leaves, and the engine continues",
+        _ if model.is_replay() => format!("suspend refused; {quit} leaves the recording"),
+        Ownership::Own => format!(
+            "suspend refused: it would stop the engine in this process too; {freeze} freezes the picture, {quit} drains \
+             and quits"
+        ),
+        _ => format!("suspend refused: {freeze} freezes the picture; {quit} leaves, and the engine continues"),
     };
-    notice(model, NoticeKind::Refused, why.to_owned());
+    notice(model, NoticeKind::Refused, why);
 }
 
 fn notice(model: &mut Model, kind: NoticeKind, text: String) {

@@ -10,6 +10,7 @@ mod panels;
 use crate::model::lists::List;
 use crate::model::target::{Target, Targets};
 use crate::model::{Leaving, Model, Overlay, View};
+use crate::msg::Finished;
 use crate::theme::Tone;
 use crate::widgets::pen::{Freshness, Pen};
 use ratatui::Frame;
@@ -85,7 +86,7 @@ fn paint(model: &Model, pen: &mut Pen<'_>) {
     let tour = model.tour.filter(|_| tour_rows > 0);
     let (top, below) = body_rows(model, (width, height));
     if width < REDUCED.0 || height < REDUCED.1 {
-        too_small(pen);
+        too_small(model, pen);
         return;
     }
     if width < FULL.0 || height < FULL.1 {
@@ -107,12 +108,14 @@ fn paint(model: &Model, pen: &mut Pen<'_>) {
         }
     }
     if let Some((title, why)) = panels::lost::why(model) {
-        panels::lost::draw(title, &why, &mut pen.rows(height.saturating_sub(4), height - 1).fresh());
+        // The line of time stays: the past is what can still be looked at.
+        let is_timed = model.timeline.is_some() && width >= FULL.0 && height >= FULL.1;
+        let bottom = height - 1 - u16::from(is_timed);
+        panels::lost::draw(title, &why, &mut pen.rows(bottom.saturating_sub(3), bottom).fresh());
     }
-    let bottom = height - 1 - u16::from(model.timeline.is_some());
     overlay(model, &mut pen.rows(0, height - 1 - tour_rows).fresh());
     if let Some(tour) = tour {
-        panels::tour::draw(model, tour, &mut pen.rows(bottom - tour_rows, bottom).fresh());
+        panels::tour::draw(model, tour, &mut pen.rows(below, below + tour_rows).fresh());
     }
     panels::footer::draw(model, &mut pen.fresh());
 }
@@ -124,10 +127,12 @@ fn reduced(view: View, (width, height): (u16, u16)) -> bool {
     is_list && width >= LISTS.0 && height >= LISTS.1
 }
 
-fn too_small(pen: &mut Pen<'_>) {
+fn too_small(model: &Model, pen: &mut Pen<'_>) {
     let text = format!("{}×{} at least", REDUCED.0, REDUCED.1);
     pen.put(0, 0, &text, Tone::Warn);
-    pen.put(0, 1, "engine runs on", Tone::Plain);
+    if !model.is_replay() && model.lost.is_none() && model.finished == Finished::No {
+        pen.put(0, 1, "engine runs on", Tone::Plain);
+    }
 }
 
 fn body(model: &Model, pen: &mut Pen<'_>) {
@@ -173,14 +178,14 @@ fn overlay(model: &Model, pen: &mut Pen<'_>) {
         Some(Overlay::Chooser) => overlays::chooser::draw(model, pen),
         Some(Overlay::Ask(command)) => overlays::ask::command(model, command, pen),
         Some(Overlay::Type(command, text)) => overlays::ask::typed(model, command, text, pen),
-        Some(Overlay::Move(text)) => overlays::ask::moved(text, pen),
-        Some(Overlay::Input(text)) => overlays::ask::input(text, pen),
-        Some(Overlay::Why(_, text)) => overlays::ask::why(text, pen),
+        Some(Overlay::Move(text)) => overlays::ask::moved(model, text, pen),
+        Some(Overlay::Input(text)) => overlays::ask::input(model, text, pen),
+        Some(Overlay::Why(_, text)) => overlays::ask::why(model, text, pen),
         Some(Overlay::AskApply(asked)) => overlays::ask::apply(model, asked, pen),
         Some(Overlay::AskQuit) => overlays::ask::quit(model, pen),
         Some(Overlay::AskForce) => overlays::ask::force(model, pen),
         Some(Overlay::Rate(text)) => overlays::ask::rate(model, text, pen),
-        Some(Overlay::Note(text)) => overlays::ask::note(text, pen),
+        Some(Overlay::Note(text)) => overlays::ask::note(model, text, pen),
         Some(Overlay::Palette(typed)) => overlays::palette::draw(model, typed, pen),
         // The filter input is in the list's own title.
         Some(Overlay::Filter(_)) => {}

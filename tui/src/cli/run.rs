@@ -502,7 +502,7 @@ fn watch(
             return signal;
         }
         for reply in replies {
-            let (Reply::Done(said) | Reply::Refused(said)) = reply;
+            let (Reply::Done(said) | Reply::Refused(said)) = reply else { continue };
             line(&format!("pinwheel: {said}"));
         }
         if signal.is_none()

@@ -102,6 +102,13 @@ impl Keymap {
         rows.map(|(row, keys)| (TABLE[row].action, long(&TABLE[row], keys), TABLE[row].help))
     }
 
+    /// All keys of `action` in `scope`, in the screen's spelling: `y or enter`.
+    pub fn any_key(&self, scope: Scope, action: Action) -> String {
+        let row = self.rows(scope).find(|(row, _)| TABLE[*row].action == action);
+        let labels = row.into_iter().flat_map(|(_, keys)| keys).map(|key| key.label());
+        labels.collect::<Vec<_>>().join(" or ")
+    }
+
     /// The first key of `action` in `scope`, in the screen's spelling.
     pub fn first_key(&self, scope: Scope, action: Action) -> String {
         let row = self.rows(scope).find(|(row, _)| TABLE[*row].action == action);

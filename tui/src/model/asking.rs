@@ -66,4 +66,13 @@ impl Overlay {
                 | Overlay::Why(..)
         )
     }
+
+    /// Whether its answer changes the engine that it was asked about: no other engine may get it.
+    pub fn is_about_engine(&self) -> bool {
+        match self {
+            Overlay::AskApply(_) | Overlay::Rate(_) | Overlay::Ask(_) | Overlay::Type(..) | Overlay::Move(_) => true,
+            Overlay::Why(question, _) => question.is_about_engine(),
+            _ => false,
+        }
+    }
 }

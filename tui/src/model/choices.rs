@@ -8,7 +8,7 @@ named! {
     /// A panel of the overview that the user may hide. The alarms always stay.
     pub enum Panel {
         Silos = "silos", "each silo's path, slots and workers; hidden, each has one line";
-        Trends = "trends", "rate, p99.9 and backlog of the last minutes";
+        Trends = "trends", "rate, p99.9 and backlog of the last seconds";
         Latency = "latency", "times of each stage";
         Streams = "streams", "answers, errors and input of each stream";
         Threads = "threads", "heartbeat and load of each thread";

@@ -6,10 +6,11 @@
 
 use super::choices::Panel;
 use super::lists::{self, Direction, List};
+use super::span::{said, span};
 use super::{Model, View, questions};
 use crate::keymap::{Action, Scope};
 use crate::theme::{Glyphs, Palette};
-use pinwheel_engine::engine::{Command, LENT_MAX};
+use pinwheel_engine::engine::Command;
 use pinwheel_hosts::local_socket::Wanted;
 use std::time::Duration;
 
@@ -62,7 +63,10 @@ pub struct Entry {
 pub fn found(model: &Model, typed: &str) -> Vec<Entry> {
     // A command written in full comes first: a search cannot find a file name.
     if let Some(command) = questions::parse(typed).filter(|_| !model.is_replay()) {
-        let label = command.to_string();
+        let label = match &command {
+            Command::Drill { for_ms: Some(ms), .. } => format!("{command} for {}", said(Duration::from_millis(*ms))),
+            command => command.to_string(),
+        };
         return vec![Entry { label, keys: String::new(), choice: Choice::Execute(command), found: Vec::new() }];
     }
     if let Some(wanted) = questions::parse_about_hosts(typed).filter(|_| !model.is_replay()) {
@@ -71,7 +75,9 @@ pub fn found(model: &Model, typed: &str) -> Vec<Entry> {
     }
     let (words, span) = split_span(typed);
     let mut ranked: Vec<(i64, Entry)> = Vec::new();
-    for mut entry in all(model, span) {
+    // Only a profile is taken for a time: another command would ignore it.
+    let takes_span = |entry: &Entry| span.is_none() || matches!(entry.choice, Choice::Profile(..));
+    for mut entry in all(model, span).into_iter().filter(takes_span) {
         if let Some((score, places)) = score(&words, &entry.label) {
             entry.found = places;
             ranked.push((score, entry));
@@ -91,25 +97,13 @@ fn split_span(typed: &str) -> (String, Option<Duration>) {
     }
 }
 
-/// Parses `90s`, `20m`, `2h`: whole numbers above 0, at most [`LENT_MAX`].
-pub fn span(text: &str) -> Option<Duration> {
-    let unit = text.chars().last()?;
-    let seconds: u64 = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 3_600,
-        _ => return None,
-    };
-    let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
-    let span = Duration::from_secs(number.checked_mul(seconds)?);
-    (!span.is_zero() && span <= LENT_MAX).then_some(span)
-}
-
 fn all(model: &Model, span: Option<Duration>) -> Vec<Entry> {
     let entry = |label: String, keys: String, choice| Entry { label, keys, choice, found: Vec::new() };
     let mut entries = Vec::new();
     let own = match model.view {
         View::Profiles => Some(Scope::Profiles),
+        View::Help => Some(Scope::Help),
+        View::Chart => Some(Scope::Chart),
         View::Alarms => Some(Scope::Alarms),
         View::Placement => Some(Scope::Placement),
         View::Streams => Some(Scope::Streams),
@@ -159,15 +153,6 @@ fn all(model: &Model, span: Option<Duration>) -> Vec<Entry> {
         entries.push(entry("all rows, as the engine orders them".to_owned(), String::new(), Choice::Unarrange));
     }
     entries
-}
-
-/// A time span in the form that [`span`] parses.
-pub fn said(span: Duration) -> String {
-    match span.as_secs() {
-        seconds if seconds % 3_600 == 0 => format!("{}h", seconds / 3_600),
-        seconds if seconds % 60 == 0 => format!("{}m", seconds / 60),
-        seconds => format!("{seconds}s"),
-    }
 }
 
 /// Score and indexes of a match of `typed` in `label`, letters in order; `None`: no match. Adjacent
@@ -222,9 +207,7 @@ pub fn score(typed: &str, label: &str) -> Option<(i64, Vec<usize>)> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
 
-    use super::{score, span};
-    use pinwheel_engine::engine::LENT_MAX;
-    use std::time::Duration;
+    use super::score;
 
     #[test]
     fn letters_in_their_order_are_found_and_others_are_not() {
@@ -249,15 +232,6 @@ mod tests {
         assert!(score("log", "log: what happened").unwrap().0 > score("log", "slots: look long").unwrap().0);
     }
 
-    #[test]
-    fn a_span_is_a_number_with_its_unit_and_at_most_thirty_days() {
-        assert_eq!(span("20m"), Some(Duration::from_secs(1_200)));
-        assert_eq!(span("720h"), Some(LENT_MAX));
-        for text in ["", "m", "0s", "721h", "20", "-1m", "1.5h", "18446744073709551615h", "20µ"] {
-            assert_eq!(span(text), None, "{text}");
-        }
-    }
-
     proptest::proptest! {
         #[test]
         fn no_words_make_the_search_panic(typed in "\\PC{0,20}", label in "\\PC{0,40}") {
@@ -265,7 +239,6 @@ mod tests {
                 let letters = label.chars().flat_map(char::to_lowercase).count();
                 proptest::prop_assert!(places.iter().all(|place| *place < letters));
             }
-            let _ = span(&typed);
         }
     }
 }

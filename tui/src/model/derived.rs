@@ -18,6 +18,9 @@ use std::collections::VecDeque;
 
 /// Most marks kept: a second at 10 Hz.
 pub const MARKS_MAX: usize = 10;
+/// Least length of the window of rates and percentiles, if there are marks so old: a second, less
+/// half of a tenth.
+const WINDOW_NS: u64 = 950_000_000;
 
 /// Counters of one earlier snapshot.
 #[derive(Clone, Debug)]
@@ -166,6 +169,11 @@ impl Marks {
         if self.0.back().is_some_and(|last| last.at_ns > snapshot.at_ns || !same_shape(last, snapshot)) {
             self.0.clear();
         }
+        // Pictures of another host come more seldom than ten times a second.
+        let begins_early = |mark: &Mark| mark.at_ns.saturating_add(WINDOW_NS) <= snapshot.at_ns;
+        while self.0.get(1).is_some_and(begins_early) {
+            self.0.pop_front();
+        }
         let derived = derive(snapshot, self.0.front(), self.0.back());
         if self.0.len() == MARKS_MAX {
             self.0.pop_front();
@@ -264,7 +272,7 @@ fn derive_sources(snapshot: &Snapshot, first: Option<&Mark>, seconds: f64) -> Ve
 
 /// Nanoseconds since the shot was written; until that timestamp is visible, the time in the slot's
 /// state.
-fn waiting_ns(slot: &SlotView, at_ns: u64) -> u64 {
+pub fn waiting_ns(slot: &SlotView, at_ns: u64) -> u64 {
     match slot.times.submitted_ns {
         0 => slot.since_ns,
         written_ns => at_ns.saturating_sub(written_ns),

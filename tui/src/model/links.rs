@@ -4,6 +4,7 @@
 //! Pure, on the console thread. Follows the relations in the picture.
 
 use super::alarms::{place_of, selected};
+use super::derived::waiting_ns;
 use super::lookups::Event;
 use super::{Cursor, Location, Model, View, Zoom, chart, lists};
 use crate::effect::Effect;
@@ -73,9 +74,9 @@ fn from_slot(model: &Model, snapshot: &Snapshot) -> Result<Link, String> {
         (SlotState::InFlight, Some(worker)) => {
             Ok(to(model, View::Workers, |cursor| cursor.worker = usize::from(worker)))
         }
-        (SlotState::InFlight, None) => thread_of(model, snapshot, RoleKind::Decode),
-        (SlotState::Written, _) => thread_of(model, snapshot, RoleKind::Dispatch),
-        (SlotState::Completed, _) => thread_of(model, snapshot, RoleKind::Harvest),
+        (SlotState::InFlight, None) => thread_of(model, snapshot, model.cursor.silo, RoleKind::Decode),
+        (SlotState::Written, _) => thread_of(model, snapshot, model.cursor.silo, RoleKind::Dispatch),
+        (SlotState::Completed, _) => thread_of(model, snapshot, model.cursor.silo, RoleKind::Harvest),
         (SlotState::Idle, _) => Err(format!("slot {} is idle: it holds no shot", model.cursor.slot)),
     }
 }
@@ -89,12 +90,12 @@ fn from_worker(model: &Model, snapshot: &Snapshot) -> Result<Link, String> {
         WorkerState::Running => RoleKind::Device,
         WorkerState::Claimed | WorkerState::Quarantined => RoleKind::Poll,
     };
-    thread_of(model, snapshot, role)
+    thread_of(model, snapshot, model.cursor.silo, role)
 }
 
-/// The thread that runs `role` of the silo shown.
-fn thread_of(model: &Model, snapshot: &Snapshot, role: RoleKind) -> Result<Link, String> {
-    let silo = snapshot.silos.get(model.cursor.silo).map(|silo| silo.id);
+/// The thread that runs `role` of the silo at `place`, and that silo.
+fn thread_of(model: &Model, snapshot: &Snapshot, place: usize, role: RoleKind) -> Result<Link, String> {
+    let silo = snapshot.silos.get(place).map(|silo| silo.id);
     let has = |kind| {
         move |thread: &pinwheel_engine::board::snapshot::ThreadView| {
             thread.roles.iter().any(|found| found.kind == kind && Some(found.silo) == silo)
@@ -104,7 +105,7 @@ fn thread_of(model: &Model, snapshot: &Snapshot, role: RoleKind) -> Result<Link,
     let found = snapshot.threads.iter().position(has(role));
     let found = found.or_else(|| snapshot.threads.iter().position(has(RoleKind::Poll)));
     let thread = found.ok_or_else(|| format!("no thread runs {} of this silo", role.name()))?;
-    Ok(to(model, View::Threads, |cursor| cursor.thread = thread))
+    Ok(to(model, View::Threads, |cursor| (cursor.silo, cursor.thread) = (place, thread)))
 }
 
 fn from_thread(model: &Model, snapshot: &Snapshot) -> Result<Link, String> {
@@ -146,7 +147,7 @@ fn from_stream(model: &Model, snapshot: &Snapshot) -> Result<Link, String> {
     let slots = snapshot.silos[place].slots.iter().enumerate();
     let waits = slots.filter(|(_, slot)| slot.stream == stream.id && slot.state != SlotState::Idle);
     let (slot, _) = waits
-        .max_by_key(|(_, slot)| slot.since_ns)
+        .max_by_key(|(_, slot)| waiting_ns(slot, snapshot.at_ns))
         .ok_or_else(|| format!("stream {} has no shot in the path at this moment", stream.id))?;
     Ok(to(model, View::Slots, |cursor| (cursor.silo, cursor.slot) = (place, slot)))
 }
@@ -155,8 +156,7 @@ fn from_ring(model: &Model, snapshot: &Snapshot) -> Result<Link, String> {
     let (silo, ring) = lists::ring_at(model, model.cursor.ring).ok_or("there is no ring yet")?;
     let name = &snapshot.silos[silo].rings[ring].name;
     let role = lists::ring_reader(name).ok_or_else(|| format!("no hot thread empties ring {name}"))?;
-    let Link::To(place) = thread_of(model, snapshot, role)? else { return Err("no thread".to_owned()) };
-    Ok(Link::To(Location { cursor: Cursor { silo, ..place.cursor }, ..place }))
+    thread_of(model, snapshot, silo, role)
 }
 
 fn from_core(model: &Model, snapshot: &Snapshot) -> Result<Link, String> {

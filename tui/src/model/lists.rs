@@ -25,7 +25,7 @@ mod workers;
 
 pub use compare::{Pair, pairs};
 pub use rings::{at as ring_at, reader as ring_reader};
-pub use slots::word as slot_word;
+pub use slots::{is_listed as are_slots_listed, word as slot_word};
 pub use streams::health as stream_health;
 pub use threads::policy as thread_policy;
 
@@ -268,8 +268,8 @@ pub struct Arranged {
     pub order: Option<Order>,
     /// Columns whose visibility the user has toggled, one bit each.
     pub toggled: u32,
-    /// Column and direction saved by an earlier start. The list is sorted by them as soon as it has
-    /// rows.
+    /// Column and direction saved by an earlier start, or of an engine before this one. The list is
+    /// sorted by them as soon as it has rows.
     pub wanted: Option<(usize, Direction)>,
 }
 
@@ -308,6 +308,14 @@ pub struct Arrangements([Arranged; List::ALL.len()]);
 impl Arrangements {
     pub fn of(&self, list: List) -> &Arranged {
         &self.0[list as usize]
+    }
+
+    /// Has each list that is sorted sorted anew: its rows are others.
+    pub fn sort_again(&mut self) {
+        for arranged in &mut self.0 {
+            let order = arranged.order.take().map(|order| (order.column, order.direction));
+            arranged.wanted = order.or(arranged.wanted);
+        }
     }
 
     /// The arrangement of `list`, to change.

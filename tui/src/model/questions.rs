@@ -9,12 +9,16 @@
 //! silo answers its shots with an error, so it takes a word that nobody types by habit.
 
 use super::lists::Line;
+use super::span::{said, span};
+use crate::keymap::bound::Keymap;
+use crate::keymap::{Action, Scope};
 use crate::theme::Tone;
 use crate::widgets::format::count;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::{Command, InputSpec, LiveDrill, MoveRefused, SiloCommand};
 use pinwheel_engine::profile::{Decoder, SHADOW_ONE_IN_DEFAULT};
 use pinwheel_hosts::local_socket::Wanted;
+use std::time::Duration;
 
 /// The word that confirms `command`; `None`: `y` is enough.
 pub fn word(command: &Command) -> Option<String> {
@@ -41,14 +45,18 @@ pub fn missing(command: &Command, snapshot: &Snapshot) -> Option<String> {
 }
 
 /// The consequences of `command`; `open` shots are in the path.
-pub fn meaning(command: &Command, open: u64) -> Vec<Line> {
+pub fn meaning(command: &Command, open: u64, keymap: &Keymap) -> Vec<Line> {
     let plain = |text: &str| (text.to_owned(), Tone::Plain);
+    let key = |action| keymap.first_key(Scope::Views, action);
     match command {
         Command::Pause => vec![plain("The feed takes no shots until it is resumed; shots in the path are answered.")],
         Command::Resume => vec![plain("Shots are taken again, at the rate in force.")],
         Command::Drain => vec![
             ("Its feed stops for all clients; accepted shots are answered.".to_owned(), Tone::Warn),
-            (format!("{} shots are in the path now. q leaves without ending it.", count(open)), Tone::Plain),
+            (
+                format!("{} shots are in the path now. {} leaves without ending it.", count(open), key(Action::Quit)),
+                Tone::Plain,
+            ),
         ],
         Command::Silo { silo, command: SiloCommand::Drain } => vec![
             (
@@ -75,7 +83,7 @@ pub fn meaning(command: &Command, open: u64) -> Vec<Line> {
         ],
         Command::Model { file: Some(_), .. } => vec![
             plain("It is checked first; each decode worker then changes its model between two shots; no shot is lost."),
-            plain("U takes it back."),
+            plain(&format!("{} takes it back.", key(Action::UndoModel))),
         ],
         Command::Model { file: None, .. } => {
             vec![plain("Shots are decoded by the model before the last change again; once more returns to this one.")]
@@ -85,7 +93,11 @@ pub fn meaning(command: &Command, open: u64) -> Vec<Line> {
             plain("The decoders view and the report compare its answers with those of the run."),
         ],
         Command::ShadowOff => vec![plain("Its counts stay in the decoders view and in the report.")],
-        Command::Drill { name, .. } => LiveDrill::from_name(name).map_or_else(Vec::new, drill),
+        Command::Drill { name, for_ms } => {
+            let lasts = for_ms.map(|ms| (format!("It lasts {}.", said(Duration::from_millis(ms))), Tone::Plain));
+            let told = LiveDrill::from_name(name).map_or_else(Vec::new, drill);
+            told.into_iter().chain(lasts).collect()
+        }
         Command::Input(spec) => vec![
             (
                 format!("The engine drains: {} shots in the path are answered, its report is kept;", count(open)),
@@ -159,7 +171,8 @@ pub fn parse(text: &str) -> Option<Command> {
         ["shadow", name, "1", "in", one_in, "by", model] => {
             Decoder::from_text(name).and_then(|_| Some(shadow(name, one_in.parse().ok()?, Some(model))))
         }
-        ["drill", name] => LiveDrill::from_name(name).map(|_| Command::Drill { name: name.to_owned(), for_ms: None }),
+        ["drill", name] => drill_for(name, None),
+        ["drill", name, "for", time] => drill_for(name, Some(span(time)?)),
         ["move", "stream", stream, "to", "silo", to] => {
             Some(Command::Move { stream: stream.parse().ok()?, to: to.parse().ok()? })
         }
@@ -181,6 +194,11 @@ pub fn parse_about_hosts(text: &str) -> Option<Wanted> {
         ["hosts", "open"] => Some(Wanted::Open),
         _ => None,
     }
+}
+
+fn drill_for(name: &str, span: Option<Duration>) -> Option<Command> {
+    let for_ms = span.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+    LiveDrill::from_name(name).map(|_| Command::Drill { name: name.to_owned(), for_ms })
 }
 
 fn decoder(name: &str, stream: Option<u32>) -> Option<Command> {

@@ -136,3 +136,17 @@ fn an_alarm_in_the_log_has_the_time_of_the_systems_clock() {
         assert_eq!(crate::source::lookup::unix_ns(&event.utc), Some(started_ns + event.at_ns.unwrap()), "{event:?}");
     }
 }
+
+/// The board of another host comes five times a second or more seldom.
+#[test]
+fn rates_and_percentiles_are_of_one_second_however_often_pictures_come() {
+    let answered = |every: usize| {
+        let mut marks = Marks::default();
+        let derived = (20..80).step_by(every).map(|tenths| marks.derive(&snapshot(tenths, SyntheticFaults::None)));
+        derived.last().unwrap().latency.unwrap().count
+    };
+    let second = answered(1);
+    for every in [2, 3, 5] {
+        assert!(answered(every) * 10 <= second * 13, "{every}: {} of {second}", answered(every));
+    }
+}

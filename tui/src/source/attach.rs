@@ -23,6 +23,7 @@ use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::units::{Nanos, Ticks};
 use pinwheel_report::control::rooted;
 use pinwheel_report::running;
+use std::collections::VecDeque;
 use std::path::PathBuf;
 
 /// Longest wait for the next run of the same process after the end of a run.
@@ -73,6 +74,8 @@ pub struct Attach {
     in_force: Option<(Profile, u64)>,
     /// The number of actions before the last request for the profile.
     asked: Option<u64>,
+    /// The profiles of the requests without an outcome, oldest first; `None`: another command.
+    pending: VecDeque<Option<String>>,
     tape: Option<Tape>,
     next_run: NextRun,
     /// Replies made by the console itself, besides those of the connection.
@@ -101,7 +104,18 @@ impl Attach {
     /// Shows the engine of `parts`.
     pub fn new(parts: Attached) -> Attach {
         let (clock, next_run) = (Clock::machine(), NextRun::None);
-        Attach { parts, clock, last: None, in_force: None, asked: None, tape: None, next_run, replies: Vec::new() }
+        let pending = VecDeque::new();
+        Attach {
+            parts,
+            clock,
+            last: None,
+            in_force: None,
+            asked: None,
+            pending,
+            tape: None,
+            next_run,
+            replies: Vec::new(),
+        }
     }
 
     /// Whether the run shown has ended and its process continues with another input.
@@ -128,6 +142,7 @@ impl Attach {
         match (self.parts.successor)(&self.parts.follow) {
             Succeeding::Begun(parts) => {
                 (self.parts, self.last, self.in_force, self.asked, self.tape) = (*parts, None, None, None, None);
+                self.pending.clear();
                 self.next_run = NextRun::None;
                 let input = self.parts.follow.board().header().input.read();
                 self.replies
@@ -157,6 +172,24 @@ impl Attach {
         }
         if self.parts.line.as_ref().is_some_and(|line| line.ask(Command::InForce, "").is_ok()) {
             self.asked = Some(actions);
+            self.pending.push_back(None);
+        }
+    }
+
+    /// The reply that shows `outcome` of the oldest request, if the console shows it.
+    fn shown(&mut self, outcome: Outcome) -> Option<Reply> {
+        let profile = self.pending.pop_front().flatten();
+        match (outcome, profile) {
+            // A console that only reads asks for the profile in force by itself.
+            (Outcome::Refused(_), _) if self.parts.access.is_err() => None,
+            (Outcome::Refused(why), Some(name)) => Some(Reply::SwitchRefused { name, why }),
+            (Outcome::Refused(said), None) => Some(Reply::Refused(said)),
+            (Outcome::Done(Done::InForce { text, .. }), _) => {
+                // Belongs to the actions before the request: a later action causes another request.
+                self.in_force = Profile::parse(&text, "profile in force").ok().zip(self.asked);
+                Some(Reply::InForce)
+            }
+            (Outcome::Done(done), _) => Some(Reply::Done(done.to_string())),
         }
     }
 }
@@ -179,6 +212,8 @@ impl Source for Attach {
         let line = self.parts.line.as_ref();
         let line = line.ok_or("the engine has no control socket; its notes say why")?;
         line.ask(rooted(command.clone()).map_err(|error| error.to_string())?, why)?;
+        let profile = if let Command::Profile { name, .. } = command { Some(name.clone()) } else { None };
+        self.pending.push_back(profile);
         if let Command::Note { text } = command {
             self.parts.notes.push((self.last.map_or(0, |seen| seen.at_ns), text.clone()));
         }
@@ -192,19 +227,8 @@ impl Source for Attach {
 
     fn replies(&mut self) -> Vec<Reply> {
         let mut replies = std::mem::take(&mut self.replies);
-        let Some(line) = &self.parts.line else { return replies };
-        for outcome in line.outcomes() {
-            match outcome {
-                // A console that only reads asks for the profile in force by itself.
-                Outcome::Refused(_) if self.parts.access.is_err() => {}
-                Outcome::Refused(said) => replies.push(Reply::Refused(said)),
-                Outcome::Done(Done::InForce { text, .. }) => {
-                    // Belongs to the actions before the request: a later action causes another request.
-                    self.in_force = Profile::parse(&text, "profile in force").ok().zip(self.asked);
-                }
-                Outcome::Done(done) => replies.push(Reply::Done(done.to_string())),
-            }
-        }
+        let outcomes = self.parts.line.as_ref().map_or_else(Vec::new, Line::outcomes);
+        replies.extend(outcomes.into_iter().filter_map(|outcome| self.shown(outcome)));
         replies
     }
 
@@ -299,6 +323,18 @@ mod tests {
             add(&board.control().actions, 1);
             source.snapshot().unwrap();
             assert_eq!(asked.recv_timeout(Duration::from_secs(30)), Ok(Command::InForce));
+            let mut replies = Vec::new();
+            while replies.is_empty() {
+                replies = source.replies();
+            }
+            assert_eq!(replies, [super::Reply::InForce], "the profiles on offer are compared with another");
         }
+        // What is refused is known by the request.
+        source.parts.access = Ok(());
+        let refused = || Outcome::Refused("no".to_owned());
+        source.pending = [None, Some("prod".to_owned())].into();
+        assert_eq!(source.shown(refused()), Some(super::Reply::Refused("no".to_owned())));
+        let switch = super::Reply::SwitchRefused { name: "prod".to_owned(), why: "no".to_owned() };
+        assert_eq!(source.shown(refused()), Some(switch));
     }
 }

@@ -37,6 +37,10 @@ pub enum Reply {
     Done(String),
     /// The command was refused, with the reason.
     Refused(String),
+    /// The switch to this profile was refused, with the reason.
+    SwitchRefused { name: String, why: String },
+    /// It has said which profile is in force: what the profiles on offer would change may be other.
+    InForce,
 }
 
 /// A profile on offer.

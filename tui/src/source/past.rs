@@ -46,10 +46,39 @@ pub fn look(tape: &mut Tape, at_ns: u64, notes: &[Note]) -> Result<Past, String>
     Ok(Past { pictures, from_ns: span.0, to_ns: span.1, notes: notes.to_vec() })
 }
 
+/// What `look` finds at `at_ns`; where that is not after `shown_ns`, the next moment.
+///
+/// # Why a step forward may look farther
+/// A moment stands for the time up to the next one. Pictures are about a tenth of a second apart,
+/// often a little more, and much more where the recorder had no turn: a step of a tenth would end
+/// where it began, and so would each one after it.
+pub fn after(shown_ns: u64, at_ns: u64, mut look: impl FnMut(u64) -> Result<Past, String>) -> Result<Past, String> {
+    let is_after = |past: &Past| past.pictures.last().is_some_and(|picture| picture.at_ns > shown_ns);
+    let step_ns = at_ns.saturating_sub(shown_ns).max(1);
+    let (mut before_ns, mut far_ns) = (shown_ns, at_ns);
+    let mut past = look(far_ns)?;
+    while !is_after(&past) && far_ns < past.to_ns {
+        before_ns = far_ns;
+        far_ns = shown_ns.saturating_add((far_ns.saturating_sub(shown_ns)).max(step_ns).saturating_mul(2));
+        past = look(far_ns)?;
+    }
+    while far_ns.saturating_sub(before_ns) > step_ns {
+        let middle_ns = before_ns.midpoint(far_ns);
+        let nearer = look(middle_ns)?;
+        if is_after(&nearer) {
+            (far_ns, past) = (middle_ns, nearer);
+        } else {
+            before_ns = middle_ns;
+        }
+    }
+    Ok(past)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::look;
+    use super::{Past, after, look};
+    use crate::tests::synthetic::{SyntheticFaults, snapshot};
     use pinwheel_engine::record::tape::Tape;
     use std::path::Path;
 
@@ -62,5 +91,41 @@ mod tests {
             assert_eq!(look(&mut tape, at_ns, &[]).unwrap().pictures.last().unwrap().at_ns, last_ns);
         }
         assert!(look(&mut tape, last_ns - 1_000, &[]).unwrap().pictures.last().unwrap().at_ns < last_ns);
+    }
+
+    /// Steps of a tenth of a second through pictures that are a little more apart.
+    #[test]
+    fn steps_forward_lead_through_a_whole_recording() {
+        let mut tape = Tape::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")).unwrap();
+        let (first, last) = tape.span().unwrap();
+        let (mut shown_ns, last_ns) = (tape.since_start(first).0, tape.since_start(last).0);
+        let mut steps = 0;
+        while shown_ns < last_ns {
+            let past = after(shown_ns, shown_ns + 100_000_000, |at_ns| look(&mut tape, at_ns, &[])).unwrap();
+            let next_ns = past.pictures.last().unwrap().at_ns;
+            assert!(next_ns > shown_ns, "it stands at {shown_ns} ns");
+            (shown_ns, steps) = (next_ns, steps + 1);
+        }
+        assert!(steps >= (last_ns - tape.since_start(first).0) / 200_000_000, "{steps} steps");
+        let end = after(last_ns, last_ns + 1, |at_ns| look(&mut tape, at_ns, &[])).unwrap();
+        assert_eq!(end.pictures.last().unwrap().at_ns, last_ns);
+    }
+
+    #[test]
+    fn a_step_over_a_gap_ends_at_the_first_moment_behind_it() {
+        let mut pictures: Vec<_> = [0, 1, 2].map(|tenths| snapshot(tenths, SyntheticFaults::None)).into();
+        let second_ns = 1_000_000_000;
+        pictures.iter_mut().zip([0, 9 * second_ns, 9 * second_ns + 150_000_000]).for_each(|(one, at)| one.at_ns = at);
+        let look = |at_ns: u64| {
+            let upto = pictures.iter().filter(|one| one.at_ns <= at_ns).cloned().collect();
+            Ok(Past { pictures: upto, to_ns: 9_150_000_000, ..Past::default() })
+        };
+        let stepped = |shown_ns, by_ns| after(shown_ns, shown_ns + by_ns, look).unwrap().pictures.last().unwrap().at_ns;
+        for by_ns in [1_000_000, 100_000_000] {
+            assert_eq!(stepped(0, by_ns), 9 * second_ns);
+            assert_eq!(stepped(9 * second_ns, by_ns), 9_150_000_000);
+        }
+        assert_eq!(stepped(0, 10 * second_ns), 9_150_000_000, "a step of ten seconds is not shortened");
+        assert_eq!(stepped(9_150_000_000, 1), 9_150_000_000);
     }
 }

@@ -112,7 +112,8 @@ pub(super) fn run(model: &mut Model, typed: &Typed) -> Vec<Effect> {
         }
         Some(Choice::Unarrange) => {
             if let Some(list) = List::of(model.view) {
-                *model.lists.of_mut(list) = Arranged::default();
+                let arranged = model.lists.of_mut(list);
+                *arranged = Arranged { toggled: arranged.toggled, ..Arranged::default() };
             }
         }
         None => {}
@@ -214,13 +215,17 @@ fn back(model: &mut Model) {
             moves::clamp(model);
         }
         None if model.zoom != Zoom::Both => model.zoom = Zoom::Both,
-        None => notice(model, NoticeKind::Refused, "no step to go back; enter follows a row".to_owned()),
+        None => {
+            let key = model.keymap.first_key(Scope::Views, Action::Follow);
+            notice(model, NoticeKind::Refused, format!("no step to go back; {key} follows a row"));
+        }
     }
 }
 
 fn zoom(model: &mut Model) {
     if List::of(model.view).is_none() && model.view != View::Profiles {
-        let said = "this view has no details to zoom; z works in views with a list and details".to_owned();
+        let key = model.keymap.first_key(Scope::Views, Action::Zoom);
+        let said = format!("this view has no details to zoom; {key} works in views with a list and details");
         return notice(model, NoticeKind::Refused, said);
     }
     model.zoom = match model.zoom {
@@ -323,11 +328,13 @@ fn freeze(model: &mut Model) {
     if model.is_replay() {
         return past::play(model);
     }
+    let alarm = lists::alarm_under_cursor(model);
     model.timeline = None;
     model.frozen = match model.frozen.take() {
         Some(_) => None,
         None => Some((model.live.clone(), model.now_ns)),
     };
+    lists::stay_on_alarm(model, alarm);
     moves::clamp(model);
 }
 

@@ -109,14 +109,14 @@ fn period_ns(wanted: LookupRequest) -> u64 {
 /// The look-up that the view needs, if it is due.
 pub(super) fn wanted(model: &mut Model) -> Option<LookupRequest> {
     let wanted = match model.view {
+        // The question before a profile switch names the other users of the cores, in every view.
+        _ if matches!(model.overlay, Some(Overlay::AskApply(_))) => LookupRequest::Cores,
         View::Environment if model.lookups.environment.rows().is_empty() => LookupRequest::Environment,
         View::Cores => LookupRequest::Cores,
         View::Hosts => LookupRequest::Hosts,
         View::Log => LookupRequest::Log,
         View::Actions => LookupRequest::Actions,
         View::Chart => chart::request(model),
-        // The question before a profile switch names the other users of the cores.
-        _ if matches!(model.overlay, Some(Overlay::AskApply(_))) => LookupRequest::Cores,
         _ => return None,
     };
     let is_due = match model.lookups.asked {

@@ -41,11 +41,16 @@ pub(super) fn act(model: &mut Model, mouse: Mouse) -> Vec<Effect> {
         MouseAction::WheelUp => wheel(model, Step::Up),
         MouseAction::WheelDown => wheel(model, Step::Down),
         MouseAction::Click => {
-            let click = click(model, (mouse.x, mouse.y));
-            match target_at(model, mouse.x, mouse.y) {
+            let (click, before) = (click(model, (mouse.x, mouse.y)), model.view);
+            let effects = match target_at(model, mouse.x, mouse.y) {
                 Some(target) if click != Click::Spent => on(model, target, click),
                 _ => Vec::new(),
+            };
+            // Another view has another list: what is written on is not its filter.
+            if model.view != before && matches!(model.overlay, Some(Overlay::Filter(_))) {
+                model.overlay = None;
             }
+            effects
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::keymap::Step;
 use crate::model::chart;
-use crate::model::lists::{List, shown};
+use crate::model::lists::{List, are_slots_listed, shown};
 use crate::model::{Model, Overlay, View};
 
 /// Rows of a page movement.
@@ -65,7 +65,7 @@ fn in_view(model: &mut Model, step: Step) {
     let streams = snapshot.and_then(|s| s.sources.first()).map_or(0, |source| source.streams.len());
     let offers = model.offers.as_ref().map_or(0, Vec::len);
     let (slots, scroll_last) = (List::Slots.len(model), crate::view::scroll_last(model));
-    let per_row = slots_per_row(model.size.0);
+    let (per_row, is_listed) = (slots_per_row(model.size.0), are_slots_listed(model));
     let cursor = &mut model.cursor;
     match model.view {
         View::Overview => moved(&mut cursor.overview, step, silos, 1),
@@ -76,7 +76,7 @@ fn in_view(model: &mut Model, step: Step) {
         View::Arbiter => scrolled(&mut cursor.arbiter, step, scroll_last),
         View::Placement => moved(&mut cursor.silo, step, silos, 1),
         View::Help => scrolled(&mut cursor.help, step, scroll_last),
-        View::Slots if model.lists.of(List::Slots).filter.is_empty() => {
+        View::Slots if !is_listed => {
             moved(&mut cursor.slot, step, slots, per_row);
         }
         view => {

@@ -4,9 +4,9 @@
 //! as a whole.
 
 use super::refusals::refuse_while_watching;
-use super::{moves, notice};
+use super::{lists, moves, notice};
 use crate::effect::Effect;
-use crate::keymap::End;
+use crate::keymap::{Action, End, Scope};
 use crate::model::derived::Marks;
 use crate::model::{Mode, Model, NoticeKind, Overlay, Picture, Scene, Timeline};
 use crate::source::past::Past;
@@ -23,28 +23,24 @@ fn here(model: &Model) -> Option<u64> {
 pub(super) fn scrub(model: &mut Model, by_ms: i64) -> Vec<Effect> {
     stop(model);
     let Some(here_ns) = here(model) else { return Vec::new() };
-    let asked = here_ns.saturating_add_signed(by_ms.saturating_mul(MS));
-    if model.frozen.is_none() && by_ms > 0 {
-        notice(model, NoticeKind::Refused, "this is the newest moment; [ steps back".to_owned());
+    let at_ns = here_ns.saturating_add_signed(by_ms.saturating_mul(MS));
+    if by_ms <= 0 {
+        return vec![Effect::LookAt(at_ns)];
+    }
+    if model.frozen.is_none() {
+        let back = model.keymap.first_key(Scope::Views, Action::Scrub(-100));
+        notice(model, NoticeKind::Refused, format!("this is the newest moment; {back} steps back"));
         return Vec::new();
     }
-    vec![Effect::LookAt(clamped(model, asked))]
-}
-
-fn clamped(model: &Model, at_ns: u64) -> u64 {
-    match &model.timeline {
-        // A live recording grows: only its beginning bounds the step.
-        Some(line) if model.is_replay() => at_ns.clamp(line.from_ns, line.to_ns.max(line.from_ns)),
-        Some(line) => at_ns.max(line.from_ns.min(at_ns)),
-        None => at_ns,
-    }
+    vec![Effect::LookAfter { shown_ns: here_ns, at_ns }]
 }
 
 /// Steps to the first or the last moment.
 pub(super) fn to_end(model: &mut Model, end: End) -> Vec<Effect> {
     stop(model);
     match end {
-        End::First => vec![Effect::LookAt(model.timeline.as_ref().map_or(0, |line| line.from_ns))],
+        // The recording shown may be that of the last minutes only: an older one is on the disk.
+        End::First => vec![Effect::LookAt(0)],
         End::Last => vec![Effect::LookAt(u64::MAX / 64)],
     }
 }
@@ -72,7 +68,8 @@ pub(super) fn play(model: &mut Model) {
         Mode::Replay { running_since_ns: None } => Mode::Replay { running_since_ns: Some(model.now_ns) },
         Mode::Replay { .. } => Mode::Replay { running_since_ns: None },
         Mode::Live => {
-            notice(model, NoticeKind::Refused, "the engine is live; f returns to now".to_owned());
+            let now = model.keymap.first_key(Scope::Views, Action::Freeze);
+            notice(model, NoticeKind::Refused, format!("the engine is live; {now} returns to now"));
             Mode::Live
         }
     };
@@ -84,14 +81,25 @@ fn stop(model: &mut Model) {
     }
 }
 
-/// Advances a playing replay by the time passed.
+/// Advances a playing replay by the time passed since the moment shown.
 pub(super) fn run_on(model: &mut Model) -> Vec<Effect> {
     let Mode::Replay { running_since_ns: Some(since_ns) } = model.mode else { return Vec::new() };
     let Some(line) = model.timeline.as_ref() else { return Vec::new() };
     let next_ns = line.at_ns.saturating_add(model.now_ns.saturating_sub(since_ns));
-    let is_over = next_ns >= line.to_ns;
-    model.mode = Mode::Replay { running_since_ns: (!is_over).then_some(model.now_ns) };
+    if next_ns >= line.to_ns {
+        stop(model);
+    }
     vec![Effect::LookAt(next_ns)]
+}
+
+/// Counts the time of a playing replay from `at_ns`, the moment now shown. The time up to a moment
+/// that is not reached yet goes on: pictures may be farther apart than two turns.
+fn go_on_from(model: &mut Model, at_ns: u64) {
+    let before_ns = model.timeline.as_ref().map(|line| line.at_ns);
+    if let Mode::Replay { running_since_ns: Some(since_ns) } = &mut model.mode {
+        let moved_ns = before_ns.and_then(|before_ns| at_ns.checked_sub(before_ns));
+        *since_ns = moved_ns.map_or(model.now_ns, |moved_ns| since_ns.saturating_add(moved_ns).min(model.now_ns));
+    }
 }
 
 /// Shows a moment that was read as the frozen scene.
@@ -101,7 +109,7 @@ pub(super) fn arrived(model: &mut Model, result: Result<Box<Past>, String>) {
         Err(said) => return notice(model, NoticeKind::Refused, said),
     };
     let Past { pictures, from_ns, to_ns, notes } = *past;
-    let asked_ns = pictures.last().map_or(from_ns, |picture| picture.at_ns);
+    let at_ns = pictures.last().map_or(from_ns, |picture| picture.at_ns);
     let (mut scene, mut marks) = (Scene::default(), Marks::default());
     for snapshot in pictures {
         let derived = marks.derive(&snapshot);
@@ -111,9 +119,12 @@ pub(super) fn arrived(model: &mut Model, result: Result<Box<Past>, String>) {
     if scene.picture.is_none() {
         return notice(model, NoticeKind::Refused, "nothing was recorded there".to_owned());
     }
+    go_on_from(model, at_ns);
+    let alarm = lists::alarm_under_cursor(model);
     let since_ns = model.frozen.as_ref().map_or(model.now_ns, |(_, since_ns)| *since_ns);
-    model.timeline = Some(Timeline { from_ns, to_ns, at_ns: asked_ns, notes });
+    model.timeline = Some(Timeline { from_ns, to_ns, at_ns, notes });
     model.frozen = Some((scene, since_ns));
+    lists::stay_on_alarm(model, alarm);
     moves::clamp(model);
 }
 

@@ -6,8 +6,9 @@
 use super::notice;
 use super::refusals::{refuse_in_recording, refuse_while_leaving, refuse_while_watching};
 use crate::effect::Effect;
-use crate::model::commands::said;
+use crate::keymap::{Action, Scope};
 use crate::model::measured::{AFTER_NS, Facts};
+use crate::model::span::said;
 use crate::model::switch::{Switch, Why};
 use crate::model::{Asked, Model, NoticeKind, Overlay, Picture, SWITCHES_MAX};
 use crate::source::Offer;
@@ -56,7 +57,8 @@ pub(super) fn undo(model: &mut Model) -> Vec<Effect> {
     match offer_of(model, &before) {
         Some(offer) => ask(model, Asked { offer, span: None, why: Why::Undone }, AtOnce::StepsDown),
         None => {
-            let said = format!("the previous profile {before} is no longer on offer; p chooses another");
+            let key = model.keymap.first_key(Scope::Views, Action::Choose);
+            let said = format!("the previous profile {before} is no longer on offer; {key} chooses another");
             notice(model, NoticeKind::Refused, said);
             Vec::new()
         }
@@ -166,6 +168,15 @@ pub(super) fn measure(model: &mut Model, picture: &Picture) {
     }
 }
 
+/// Forgets the last switch to the profile `name`: it was not made.
+fn forget(model: &mut Model, name: &str) {
+    if model.switch.as_ref().is_some_and(|switch| switch.to == name) {
+        model.switch = model.switches.pop();
+    } else if let Some(place) = model.switches.iter().rposition(|switch| switch.to == name) {
+        model.switches.remove(place);
+    }
+}
+
 /// Reports the outcome of a switch.
 pub(super) fn applied(model: &mut Model, name: &str, result: Result<(), String>) -> Vec<Effect> {
     match result {
@@ -176,7 +187,7 @@ pub(super) fn applied(model: &mut Model, name: &str, result: Result<(), String>)
             notice(model, NoticeKind::Done, text);
         }
         Err(why) => {
-            model.switch = model.switches.pop();
+            forget(model, name);
             notice(model, NoticeKind::Refused, format!("profile {name} refused: {why}"));
         }
     }

@@ -14,8 +14,9 @@ mod touring;
 use super::update;
 use crate::effect::{ConsoleEnd, Effect};
 use crate::keymap::key::Key;
-use crate::model::{Leaving, Model, NoticeKind, Overlay, View};
+use crate::model::{Leaving, Mode, Model, NoticeKind, Overlay, View};
 use crate::msg::{Finished, Msg, Signal};
+use crate::source::past::Past;
 use crate::source::{Access, Ownership, Source};
 use crate::tests::synthetic::{Synthetic, SyntheticFaults, snapshot};
 use crate::theme::{Colour, Glyphs, Palette, Theme};
@@ -74,6 +75,10 @@ impl Bench {
                 }
                 Effect::LookAt(at_ns) => {
                     let past = self.source.past(at_ns).map(Box::new);
+                    self.take(Msg::Past(past));
+                }
+                Effect::LookAfter { shown_ns, at_ns } => {
+                    let past = self.source.past_after(shown_ns, at_ns).map(Box::new);
                     self.take(Msg::Past(past));
                 }
                 Effect::Redraw
@@ -453,4 +458,110 @@ fn a_process_that_stands_still_or_is_gone_is_never_shown_as_fresh() {
     crate::view::draw(&bench.model, buffer.area, &mut buffer);
     let text: String = buffer.content().iter().map(ratatui::buffer::Cell::symbol).collect();
     assert!(text.contains("GONE") && text.contains("process 7 is gone"), "{text}");
+}
+
+/// A recording has a picture each tenth of a second, but none while its recorder had no turn.
+#[test]
+fn a_replay_goes_on_over_a_gap_and_keeps_its_time() {
+    const MS: u64 = 1_000_000;
+    let mut bench = Bench::new();
+    let moment = |at_ms: u64| {
+        let mut picture = snapshot(1, SyntheticFaults::None);
+        picture.at_ns = at_ms * MS;
+        Msg::Past(Ok(Box::new(Past { pictures: vec![picture], to_ns: 9_000 * MS, ..Past::default() })))
+    };
+    update(&mut bench.model, Msg::Replay(0));
+    update(&mut bench.model, moment(0));
+    update(&mut bench.model, Msg::Key(Key::Char(' ')));
+    let turn = |bench: &mut Bench, found_ms| {
+        bench.now_ns += 100 * MS;
+        let message = Msg::Snapshot { now_ns: bench.now_ns, snapshot: None, finished: Finished::Yes };
+        let effects = update(&mut bench.model, message);
+        update(&mut bench.model, moment(found_ms));
+        let [Effect::LookAt(at_ns)] = effects[..] else { panic!("{effects:?}") };
+        at_ns / MS
+    };
+    let looked: Vec<u64> = (1..=9).map(|_| turn(&mut bench, 0)).collect();
+    assert_eq!(looked, [100, 200, 300, 400, 500, 600, 700, 800, 900], "nothing is recorded there");
+    assert_eq!([turn(&mut bench, 950), turn(&mut bench, 1_050), turn(&mut bench, 1_150)], [1_000, 1_100, 1_200]);
+    // A click on the line of time goes on from there.
+    update(&mut bench.model, moment(300));
+    assert_eq!(turn(&mut bench, 400), 400);
+}
+
+#[test]
+fn the_keys_of_a_recording_hold_in_views_that_need_the_arrows() {
+    for view in ['3', 'w', '?', '5'] {
+        let mut bench = Bench::new();
+        (0..9).for_each(|_| bench.data());
+        bench.take(Msg::Replay(0));
+        bench.keys(&[Key::Char(view), Key::Right]);
+        assert_eq!(bench.model.mode, Mode::Replay { running_since_ns: None });
+        bench.keys(&[Key::Char(' ')]);
+        assert!(matches!(bench.model.mode, Mode::Replay { running_since_ns: Some(_) }), "{view}");
+    }
+    let mut bench = Bench::new();
+    assert!(bench.take(Msg::Key(Key::Char(' '))).is_empty() && bench.model.notice.is_none(), "not the past");
+}
+
+#[test]
+fn home_leads_to_the_first_moment_recorded_and_not_to_that_in_memory() {
+    let mut bench = Bench::new();
+    (0..50).for_each(|_| bench.data());
+    bench.keys(&[Key::Char('[')]);
+    bench.model.timeline.as_mut().unwrap().from_ns += 1_000_000_000;
+    assert_eq!(bench.take(Msg::Key(Key::Home)), [Effect::LookAt(0)]);
+}
+
+#[test]
+fn the_past_falls_behind_while_it_is_looked_at() {
+    let mut bench = Bench::new();
+    (0..50).for_each(|_| bench.data());
+    bench.keys(&[Key::Char('[')]);
+    let behind = |bench: &Bench| bench.model.behind_ns(bench.model.timeline.as_ref().unwrap());
+    assert_eq!(behind(&bench), 100_000_000);
+    (0..30).for_each(|_| bench.data());
+    assert_eq!(behind(&bench), 3_100_000_000);
+}
+
+#[test]
+fn a_suspend_of_a_recording_names_no_engine() {
+    let mut bench = Bench::new();
+    bench.take(Msg::Replay(0));
+    bench.keys(&[Key::Ctrl('z')]);
+    let said = bench.model.notice.unwrap().text;
+    assert!(said.starts_with("suspend refused") && !said.contains("engine"), "{said}");
+}
+
+/// A run of the same process on another input, or another engine.
+#[test]
+fn a_question_is_not_answered_to_an_engine_that_it_was_not_asked_about() {
+    let begin_anew = |bench: &mut Bench| {
+        bench.source = Synthetic::new();
+        bench.data();
+    };
+    let prod = Bench::new().digit("prod");
+    let asked: [&[Key]; 4] = [
+        &[Key::Char('H')],
+        &[Key::Char('M'), Key::Char('K')],
+        &[Key::Char('p'), prod, Key::Char('w'), Key::Char('x')],
+        &[Key::Char('R'), Key::Char('9')],
+    ];
+    for keys in asked {
+        let mut bench = Bench::new();
+        (0..5).for_each(|_| bench.data());
+        bench.keys(keys);
+        assert!(bench.model.overlay.is_some());
+        begin_anew(&mut bench);
+        assert!(bench.model.overlay.is_none() && bench.model.notice.as_ref().unwrap().text.contains("withdrawn"));
+        bench.keys(&[Key::Enter, Key::Char('y')]);
+        assert!(bench.source.executed.is_empty() && bench.source.applied.is_empty(), "{keys:?}");
+    }
+    let mut bench = Bench::new();
+    (0..5).for_each(|_| bench.data());
+    bench.keys(&[Key::Char('2'), Key::Char('S'), Key::Char(':'), Key::Char('q')]);
+    begin_anew(&mut bench);
+    assert!(matches!(bench.model.overlay, Some(Overlay::Palette(_))), "no answer to a question");
+    let order = bench.model.lists.of(crate::model::lists::List::Threads).order.as_ref();
+    assert!(order.is_some(), "sorted by its own rows");
 }

@@ -18,7 +18,7 @@ use crate::tests::synthetic::looked_up;
 use crate::tests::synthetic::{SyntheticFaults, snapshot};
 use crate::theme::{Colour, Glyphs, Palette, Theme, Tone};
 use crate::update::update;
-use pinwheel_engine::board::snapshot::{SiloView, SourceDecoder, SourceStream};
+use pinwheel_engine::board::snapshot::{PairView, SiloView, SourceDecoder, SourceStream};
 use pinwheel_engine::profile::{OnHangup, Profile};
 use pinwheel_engine::streams::{DecoderState, SourceKind};
 use ratatui::buffer::Buffer;
@@ -443,4 +443,38 @@ fn the_decoders_of_cuda_q_clients_are_shown_with_their_states_and_callers() {
         keys(&mut model, &[Key::Char('8')]);
         insta::assert_snapshot!(format!("decoders_{}x{}", size.0, size.1), dump(&model));
     }
+}
+
+#[test]
+fn questions_name_the_users_own_keys() {
+    let mut model = watched(MONO, (120, 40), SyntheticFaults::None);
+    let own = r#"{ "question": { "confirm": ["Y"], "why": ["r"] }, "note": { "confirm": ["F2"] },
+        "views": { "freeze": ["F5"], "quit": ["Q"] } }"#;
+    model.keymap = std::rc::Rc::new(crate::keymap::bound::Keymap::from_text(own).unwrap());
+    let asked: [(&[Key], &[&str]); 4] = [
+        (&[Key::Char('Q')], &["Y: drain and quit    n or esc: go on    r: why"]),
+        (&[Key::Char('H')], &["Y: yes    n or esc: no    r: why"]),
+        (&[Key::Char('R')], &["F2: take it    esc: stay at"]),
+        (&[Key::Char('M'), Key::Char('K')], &["then F2    esc: do not"]),
+    ];
+    for (pressed, texts) in asked {
+        keys(&mut model, pressed);
+        let shown = text(&drawn(&model));
+        for text in texts {
+            assert!(shown.contains(text), "{text}: {shown}");
+        }
+        keys(&mut model, &[Key::Esc]);
+    }
+}
+
+/// As another program may write it into a recording.
+#[test]
+fn a_chart_is_drawn_whatever_the_clock_of_the_recording_says() {
+    let mut model = watched(MONO, (80, 24), SyntheticFaults::None);
+    let mut hostile = snapshot(21, SyntheticFaults::None);
+    hostile.clock.pair = Some(PairView { at_ns: 0, monotonic_ns: 0, utc_ns: u64::MAX, width_ns: 0 });
+    let snapshot = Some(Box::new(hostile));
+    update(&mut model, Msg::Snapshot { now_ns: 2_100_000_000, snapshot, finished: Finished::No });
+    keys(&mut model, &[Key::Char('w')]);
+    assert!(text(&drawn(&model)).contains("answers/s"));
 }

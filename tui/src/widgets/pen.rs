@@ -225,7 +225,7 @@ impl<'a> Pen<'a> {
     /// is marked; without room for a word nothing is written. Returns its first column.
     pub fn put_right(&mut self, left: u16, right: u16, y: u16, text: &str, tone: Tone) -> u16 {
         let room = right.saturating_sub(left);
-        let length = u16::try_from(text.chars().count()).unwrap_or(u16::MAX);
+        let length = u16::try_from(Span::raw(text).width()).unwrap_or(u16::MAX);
         if length > room && room < WORD {
             return right;
         }
@@ -340,6 +340,20 @@ mod tests {
             assert_eq!([row(0), row(1), row(2)], rows);
         }
         assert_eq!(Pen::rows_wrapped(8, 0, "one two three four"), 3);
+    }
+
+    #[test]
+    fn wide_letters_at_the_right_have_their_columns() {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 10, 1));
+        let x = Pen::new(&mut buffer, Rect::new(0, 0, 10, 1), THEME, Freshness::Fresh).put_right(
+            0,
+            10,
+            0,
+            "見る a",
+            Tone::Plain,
+        );
+        let row: String = (0..10).map(|x| buffer[(x, 0)].symbol()).collect();
+        assert_eq!((x, row.as_str()), (4, "    見 る  a"));
     }
 
     #[test]

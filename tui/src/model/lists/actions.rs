@@ -3,6 +3,7 @@
 //! recording.
 
 use super::{Cell, Line, REST, Spec, column, plain};
+use crate::keymap::{Action, Scope};
 use crate::model::Model;
 use crate::model::lookups::Event;
 use crate::model::measured::{Facts, Measured, measured_at, parts};
@@ -71,7 +72,10 @@ fn details(model: &Model, row: usize) -> Vec<Line> {
     let who = if who.is_empty() { "the engine itself" } else { who };
     let mut lines = vec![plain(format!("{what}, at {}", action.utc)), plain(format!("by {who}"))];
     lines.push(match why {
-        "" => ("no reason was given; w at a question takes one, and ctl --why".to_owned(), Tone::Dim),
+        "" => {
+            let key = model.keymap.first_key(Scope::Question, Action::Why);
+            (format!("no reason was given; {key} at a question takes one, and ctl --why"), Tone::Dim)
+        }
         why => plain(format!("why: {why}")),
     });
     lines.extend(effect(measured(model, row)));

@@ -164,7 +164,7 @@ fn whole(picture: &Picture) -> Vec<Fact> {
         counted("late".to_owned(), totals.late),
         counted("errors".to_owned(), totals.errored),
         Fact { name: "logical error rate".to_owned(), text: wrong.map_or_else(dash, probability), number: wrong },
-        counted("alarms that hold".to_owned(), crate::model::alarms::incident_counts(&picture.snapshot).active as u64),
+        counted("active incidents".to_owned(), crate::model::alarms::incident_counts(&picture.snapshot).active as u64),
     ]
 }
 

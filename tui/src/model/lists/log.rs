@@ -27,7 +27,11 @@ fn when(model: &Model, event: &Event) -> Cell {
         0..=99 => event.utc.split('T').nth(1).unwrap_or(&event.utc).chars().take(12).collect(),
         _ => event.utc.chars().take(24).collect::<String>(),
     };
-    Cell::number(text, event.number as f64).toned(Tone::Dim)
+    let cell = match event.at_ns {
+        Some(at_ns) => Cell::number(text, at_ns as f64),
+        None => Cell::words(text),
+    };
+    cell.toned(Tone::Dim)
 }
 
 fn details(model: &Model, row: usize) -> Vec<Line> {

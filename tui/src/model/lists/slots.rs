@@ -1,8 +1,8 @@
 //! The list of slots of the silo shown: the slots view shows it in place of the map while a filter
 //! is set.
 
-use super::{Cell, REST, Spec, by_place, column, drawn_by_the_view};
-use crate::model::Model;
+use super::{Cell, List, REST, Spec, by_place, column, drawn_by_the_view};
+use crate::model::{Model, Overlay, Zoom};
 use crate::theme::Tone;
 use pinwheel_engine::board::snapshot::{SiloView, SlotState, SlotView};
 
@@ -33,6 +33,14 @@ fn silo(model: &Model) -> Option<&SiloView> {
 fn on(model: &Model, row: usize, cell: impl Fn(&SlotView, usize) -> Cell) -> Cell {
     let slot = silo(model).and_then(|silo| silo.slots.get(row));
     slot.map_or_else(Cell::absent, |slot| cell(slot, row))
+}
+
+/// Whether the slots view shows the list in place of the map: while a filter is written or holds,
+/// and where the zoom leaves the map out.
+pub fn is_listed(model: &Model) -> bool {
+    let is_filtered =
+        matches!(model.overlay, Some(Overlay::Filter(_))) || !model.lists.of(List::Slots).filter.is_empty();
+    model.zoom != Zoom::Both || is_filtered
 }
 
 /// A slot's state in words.

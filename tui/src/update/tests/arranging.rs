@@ -1,15 +1,20 @@
 //! Lists: filter, sort, columns, zoom, palette, theme.
 
-use super::Bench;
+use super::{Bench, update};
 use crate::effect::Effect;
+use crate::keymap::Action;
 use crate::keymap::bound::Keymap;
 use crate::keymap::key::Key;
 use crate::model::choices::Panel;
-use crate::model::lists::{Headings, List, columns_shown, csv, shown};
+use crate::model::commands::Choice;
+use crate::model::lists::{Direction, Headings, List, columns_shown, csv, shown};
+use crate::model::lookups::LookupRequest;
 use crate::model::{Overlay, View, Zoom};
 use crate::msg::{Finished, Msg};
+use crate::source::past::Past;
 use crate::tests::synthetic::{SyntheticFaults, looked_up, snapshot};
 use crate::theme::{Glyphs, Palette};
+use pinwheel_engine::engine::Command;
 use std::rc::Rc;
 
 fn written(text: &str) -> Vec<Key> {
@@ -266,4 +271,115 @@ fn an_alarm_stays_under_the_cursor_while_others_come() {
     };
     let number = fed(500, None);
     assert_eq!(fed(501, Some(2)), number);
+}
+
+#[test]
+fn an_alarm_stays_under_the_cursor_in_the_past_and_back_in_the_present() {
+    let mut bench = Bench::new();
+    let picture = |tenths: u64, first: usize| {
+        let mut picture = snapshot(tenths, SyntheticFaults::All);
+        picture.alarms.swap(0, first);
+        picture
+    };
+    let feed = |bench: &mut Bench, tenths: u64, first| {
+        let snapshot = Some(Box::new(picture(tenths, first)));
+        bench.take(Msg::Snapshot { now_ns: tenths * 100_000_000, snapshot, finished: Finished::No });
+    };
+    let number = |bench: &Bench| bench.model.picture().unwrap().snapshot.alarms[bench.model.cursor.alarm].number;
+    feed(&mut bench, 500, 0);
+    bench.keys(&[Key::Char('9'), Key::Char('i'), Key::Home]);
+    let chosen = number(&bench);
+    bench.keys(&[Key::Char('f')]);
+    feed(&mut bench, 501, 2);
+    assert_eq!(number(&bench), chosen);
+    let past = Past { pictures: vec![picture(400, 1)], ..Past::default() };
+    update(&mut bench.model, Msg::Past(Ok(Box::new(past))));
+    assert_eq!(number(&bench), chosen, "in the past");
+    bench.keys(&[Key::Char('f')]);
+    assert_eq!(number(&bench), chosen, "in the present");
+}
+
+#[test]
+fn the_log_is_sorted_by_time_with_its_alarms_and_says_it_in_csv() {
+    let mut bench = Bench::new();
+    let picture = Some(Box::new(snapshot(500, SyntheticFaults::All)));
+    bench.take(Msg::Snapshot { now_ns: bench.now_ns + 1, snapshot: picture, finished: Finished::No });
+    for brought in looked_up(SyntheticFaults::All) {
+        bench.take(Msg::LookedUp(brought));
+    }
+    for direction in [Direction::Up, Direction::Down] {
+        crate::model::lists::sort(&mut bench.model, List::Log, 0, direction);
+        let events = bench.model.lookups.log.rows();
+        let shown = crate::model::lists::shown(&bench.model, List::Log);
+        let mut times: Vec<_> = shown.into_iter().map(|row| events[row].at_ns.unwrap()).collect();
+        if direction == Direction::Down {
+            times.reverse();
+        }
+        assert!(times.len() > 6 && times.is_sorted(), "{times:?}");
+    }
+    let text = csv(&bench.model, List::Log, None, Headings::Shown);
+    assert!(text.contains("\r\n1500000000,watchdog,phase,LIVE"), "{text}");
+}
+
+#[test]
+fn all_rows_again_leave_the_columns_as_they_were_chosen() {
+    let mut bench = Bench::new();
+    bench.keys(&[Key::Char('2'), Key::Char('S')]);
+    bench.model.lists.of_mut(List::Threads).toggled = 0b10;
+    bench.model.lists.of_mut(List::Threads).filter = "hot".to_owned();
+    bench.keys(&[Key::Char(':')]);
+    bench.keys(&written("all rows, as the engine orders them"));
+    bench.keys(&[Key::Enter]);
+    let arranged = bench.model.lists.of(List::Threads);
+    assert_eq!((arranged.toggled, &*arranged.filter, &arranged.order), (0b10, "", &None));
+}
+
+#[test]
+fn slots_in_a_list_are_gone_through_one_by_one() {
+    let mut bench = Bench::new();
+    bench.keys(&[Key::Char('3'), Key::Home, Key::Down]);
+    assert_eq!(bench.model.cursor.slot, 64, "a row of the map");
+    bench.keys(&[Key::Char('z'), Key::Char('z'), Key::Down]);
+    assert_eq!((bench.model.zoom, bench.model.cursor.slot), (Zoom::List, 65));
+    bench.keys(&[Key::Char('z'), Key::Char('/'), Key::Down]);
+    assert_eq!(bench.model.cursor.slot, 66, "while its filter is written");
+}
+
+#[test]
+fn the_palette_has_the_keys_of_the_views_that_have_some_of_their_own() {
+    let mut bench = Bench::new();
+    for (view, name, action) in [
+        (View::Chart, "closer", Action::Closer),
+        (View::Help, "tour", Action::Tour),
+        (View::Alarms, "snooze", Action::Snooze),
+    ] {
+        bench.model.view = view;
+        let found = crate::model::commands::found(&bench.model, name);
+        assert_eq!(found[0].choice, Choice::Do(action));
+    }
+}
+
+#[test]
+fn only_what_can_be_done_for_a_time_is_found_with_one() {
+    let bench = Bench::new();
+    let found = |text| crate::model::commands::found(&bench.model, text);
+    let drill = Command::Drill { name: "sleep".to_owned(), for_ms: Some(2_000) };
+    assert_eq!(
+        (&*found("drill sleep for 2s")[0].label, &found("drill sleep for 2s")[0].choice),
+        ("drill sleep for 2s", &Choice::Execute(drill))
+    );
+    let all = found("o for 20m");
+    assert!(!all.is_empty() && all.iter().all(|entry| matches!(entry.choice, Choice::Profile(_, Some(_)))));
+    assert!(found("drill sleep for 20x").is_empty() && found("quit for 2s").is_empty());
+}
+
+#[test]
+fn the_other_users_of_the_cores_are_looked_up_at_a_switch_in_every_view() {
+    for view in ['1', 'v', 'u', 'N', 'w', 'e'] {
+        let mut bench = Bench::new();
+        let prod = bench.digit("prod");
+        bench.keys(&[Key::Char(view), Key::Char('p')]);
+        let effects = bench.take(Msg::Key(prod));
+        assert!(effects.contains(&Effect::LookUp(LookupRequest::Cores)), "{view}: {effects:?}");
+    }
 }

@@ -165,3 +165,18 @@ fn the_mouse_is_left_to_the_terminal_at_a_key_and_that_is_remembered() {
     assert_eq!((bench.model.mouse, bench.model.chosen.mouse), (Whose::Off, Some(Whose::Off)));
     assert_eq!(bench.take(Msg::Key(Key::Char('x'))), [Effect::Capture(Whose::On)]);
 }
+
+#[test]
+fn a_tab_clicked_while_a_filter_is_written_keeps_it_and_begins_no_other() {
+    let mut bench = Bench::new();
+    bench.take(Msg::Resize { columns: 200, rows: 40 });
+    bench.keys(&[Key::Char('2'), Key::Char('/'), Key::Char('h')]);
+    click(&mut bench, Target::Do(Action::Show(View::Rings)));
+    assert_eq!((bench.model.view, &bench.model.overlay), (View::Rings, &None));
+    bench.keys(&[Key::Char('j')]);
+    let filter = |list| bench.model.lists.of(list).filter.as_str();
+    assert_eq!((filter(List::Threads), filter(List::Rings)), ("h", ""));
+    bench.keys(&[Key::Char('/'), Key::Char('r')]);
+    click(&mut bench, Target::Row(List::Rings, 1));
+    assert!(matches!(bench.model.overlay, Some(Overlay::Filter(_))), "a row of the same list");
+}

@@ -6,6 +6,7 @@ use crate::keymap::key::Key;
 use crate::model::{View, Zoom};
 use crate::msg::{Finished, Msg};
 use crate::tests::synthetic::{SyntheticFaults, looked_up, snapshot};
+use pinwheel_engine::board::snapshot::{SiloView, SlotState};
 
 fn troubled() -> Bench {
     let mut bench = Bench::new();
@@ -126,4 +127,46 @@ fn a_row_is_copied_with_its_details_and_without_what_a_terminal_would_execute() 
     assert!(text.contains("a ]52;c;eA== b  rm\n"), "{text:?}");
     bench.keys(&[Key::Char('1'), Key::Char('y')]);
     assert!(bench.model.notice.as_ref().unwrap().text.contains("no row to copy"));
+}
+
+#[test]
+fn a_ring_leads_to_the_thread_of_its_own_silo() {
+    let mut bench = Bench::new();
+    let mut picture = snapshot(500, SyntheticFaults::None);
+    picture.silos.push(SiloView { id: 1, ..picture.silos[0].clone() });
+    let mut threads = picture.threads.clone();
+    for thread in &mut threads {
+        thread.name = format!("{}-of-1", thread.name);
+        thread.roles.iter_mut().for_each(|role| role.silo = 1);
+    }
+    picture.threads.extend(threads);
+    let rings: Vec<String> = picture.silos[0].rings.iter().map(|ring| ring.name.clone()).collect();
+    bench.take(Msg::Snapshot { now_ns: bench.now_ns + 1, snapshot: Some(Box::new(picture)), finished: Finished::No });
+    let rx = rings.iter().position(|name| name == "rx").unwrap();
+    for (silo, end) in [(1, "-of-1"), (0, "-0")] {
+        bench.keys(&[Key::Char('r')]);
+        (bench.model.cursor.silo, bench.model.cursor.ring) = (1 - silo, silo * rings.len() + rx);
+        bench.keys(&[Key::Enter]);
+        let thread = &bench.model.picture().unwrap().snapshot.threads[bench.model.cursor.thread];
+        assert_eq!((bench.model.view, bench.model.cursor.silo), (View::Threads, silo));
+        assert!(thread.name.ends_with(end), "{}", thread.name);
+    }
+}
+
+#[test]
+fn a_stream_leads_to_its_shot_that_waits_longest_whatever_state_it_just_entered() {
+    let mut bench = Bench::new();
+    let mut picture = snapshot(500, SyntheticFaults::None);
+    let at_ns = picture.at_ns;
+    let slots = &mut picture.silos[0].slots;
+    slots.iter_mut().for_each(|slot| slot.state = SlotState::Idle);
+    for (place, state, waits_ns, since_ns) in
+        [(3, SlotState::Written, 9_000, 9_000), (5, SlotState::InFlight, 70_000, 10)]
+    {
+        (slots[place].state, slots[place].stream, slots[place].since_ns) = (state, 0, since_ns);
+        slots[place].times.submitted_ns = at_ns - waits_ns;
+    }
+    bench.take(Msg::Snapshot { now_ns: bench.now_ns + 1, snapshot: Some(Box::new(picture)), finished: Finished::No });
+    bench.keys(&[Key::Char('t'), Key::Home, Key::Enter]);
+    assert_eq!((bench.model.view, bench.model.cursor.slot), (View::Slots, 5));
 }

@@ -102,6 +102,7 @@ proptest! {
                     Effect::ListOffers
                     | Effect::Redraw
                     | Effect::LookAt(_)
+                    | Effect::LookAfter { .. }
                     | Effect::LookUp(_)
                     | Effect::CommandHosts(_)
                     | Effect::DumpScreen

@@ -1,10 +1,14 @@
 //! Profiles for a time, taken back, remembered.
 
 use super::Bench;
+use crate::effect::Effect;
 use crate::keymap::key::Key;
 use crate::model::Overlay;
 use crate::model::switch::{Why, history};
-use crate::msg::Msg;
+use crate::msg::{Finished, Msg};
+use crate::source::{Offer, Reply};
+use crate::tests::synthetic::{SyntheticFaults, snapshot};
+use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::Command;
 use std::time::Duration;
 
@@ -67,4 +71,50 @@ fn a_refused_switch_is_no_history() {
     let command = Command::Profile { name: "shared".to_owned(), text: None, for_s: Some(300) };
     bench.take(Msg::Executed { command, result: Err("no".to_owned()) });
     assert_eq!(history(&bench.model).count(), 1);
+}
+
+fn named(names: &[&str], from: &Bench) -> Vec<Offer> {
+    let offers = from.model.offers.clone().unwrap();
+    let offer = |name: &&str| Offer { name: (*name).to_owned(), ..offers[0].clone() };
+    names.iter().map(offer).collect()
+}
+
+#[test]
+fn the_cursor_stays_on_its_profile_while_files_come_and_go() {
+    let mut bench = Bench::new();
+    bench.take(Msg::Offers(named(&["lab", "prod"], &bench)));
+    bench.model.cursor.profile = 1;
+    bench.take(Msg::Offers(named(&["also", "lab", "mine", "prod"], &bench)));
+    assert_eq!(bench.model.cursor.profile, 3);
+    bench.take(Msg::Offers(named(&["also"], &bench)));
+    assert_eq!(bench.model.cursor.profile, 0);
+}
+
+#[test]
+fn the_profiles_are_compared_again_after_each_action_of_any_client() {
+    let mut bench = Bench::new();
+    let mut acted = snapshot(500, SyntheticFaults::None);
+    acted.control.actions += 1;
+    let mut take = |snapshot: &Snapshot| {
+        let snapshot = Some(Box::new(snapshot.clone()));
+        bench.take(Msg::Snapshot { now_ns: bench.now_ns, snapshot, finished: Finished::No })
+    };
+    assert_eq!(take(&acted), [Effect::ListOffers]);
+    acted.at_ns += 1;
+    assert_eq!(take(&acted), []);
+    assert_eq!(bench.take(Msg::Reply(Reply::InForce)), [Effect::ListOffers]);
+    assert!(bench.model.notice.is_none());
+}
+
+#[test]
+fn a_switch_that_another_process_refuses_is_no_history() {
+    let mut bench = Bench::new();
+    let (prod, shared) = (bench.digit("prod"), bench.digit("shared"));
+    bench.keys(&[Key::Char('p'), prod, Key::Char('y')]);
+    bench.data();
+    bench.keys(&[Key::Char('p'), shared]);
+    let refused = Reply::SwitchRefused { name: "prod".to_owned(), why: "core 1 is shared".to_owned() };
+    bench.take(Msg::Reply(refused));
+    assert_eq!(history(&bench.model).map(|switch| switch.to.as_str()).collect::<Vec<_>>(), ["shared"]);
+    assert!(bench.model.notice.as_ref().unwrap().text.contains("profile prod refused: core 1 is shared"));
 }

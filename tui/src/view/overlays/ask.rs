@@ -2,9 +2,9 @@
 
 use super::middle;
 use crate::keymap::{Action, Scope};
-use crate::model::commands::said;
 use crate::model::lists::Line;
 use crate::model::questions::{meaning, word};
+use crate::model::span::said;
 use crate::model::{Asked, Model, View};
 use crate::source::Ownership;
 use crate::theme::Tone;
@@ -28,7 +28,7 @@ pub fn apply(model: &Model, asked: &Asked, pen: &mut Pen<'_>) {
     lines.extend(own_rate(asked));
     lines.extend(checks(model, asked));
     lines.extend(reason(model));
-    let keys = "y or enter: apply    n or esc: do not    w: why";
+    let keys = &answers(model, "apply", "do not", WHY);
     let width = WIDTH.min(pen.width()).saturating_sub(2);
     let question = rows(&lines, width) + Pen::rows_wrapped(width, 1, keys);
     let changes = profiles::changes_rows(offer, width);
@@ -131,30 +131,41 @@ pub fn quit(model: &Model, pen: &mut Pen<'_>) {
         (format!("{} shots are in the path now.", count(open(model))), Tone::Plain),
     ];
     lines.extend(reason(model));
-    question("drain and quit?", NARROW, lines, "y or enter: drain and quit    n or esc: go on    w: why", pen);
+    question("drain and quit?", NARROW, lines, &answers(model, "drain and quit", "go on", WHY), pen);
 }
 
 /// "Quit with shots unanswered?"
 pub fn force(model: &Model, pen: &mut Pen<'_>) {
     let lines = vec![(format!("✖ {} shots would stay unanswered.", count(open(model))), Tone::Bad)];
     let title = "quit before the drain is over?";
-    question(title, NARROW, lines, "y or enter: quit now    n or esc: let it finish", pen);
+    question(title, NARROW, lines, &answers(model, "quit now", "let it finish", None), pen);
 }
 
 /// "Do this?"
 pub fn command(model: &Model, command: &Command, pen: &mut Pen<'_>) {
-    let mut lines = meaning(command, open(model));
+    let mut lines = meaning(command, open(model), &model.keymap);
     lines.extend(reason(model));
-    let (title, columns, keys) = match command {
+    let (title, columns, yes, no) = match command {
         Command::Drain => {
-            let title = format!("drain and end the engine of {}?", whose(model));
-            (title, NARROW, "y or enter: drain and end it    n or esc: go on    w: why")
+            (format!("drain and end the engine of {}?", whose(model)), NARROW, "drain and end it", "go on")
         }
-        Command::Pause => ("hold the feed?".to_owned(), WIDTH, "y or enter: yes    n or esc: no    w: why"),
-        Command::Resume => ("resume the feed?".to_owned(), WIDTH, "y or enter: yes    n or esc: no    w: why"),
-        command => (format!("{command}?"), WIDTH, "y or enter: do it    n or esc: do not    w: why"),
+        Command::Pause => ("hold the feed?".to_owned(), WIDTH, "yes", "no"),
+        Command::Resume => ("resume the feed?".to_owned(), WIDTH, "yes", "no"),
+        command => (format!("{command}?"), WIDTH, "do it", "do not"),
     };
-    question(&title, columns, lines, keys, pen);
+    question(&title, columns, lines, &answers(model, yes, no, WHY), pen);
+}
+
+/// The word for the key that takes a reason.
+const WHY: Option<&str> = Some("why");
+
+/// The keys that answer a question, each with what it does.
+fn answers(model: &Model, yes: &str, no: &str, why: Option<&str>) -> String {
+    let answers = [(Action::Confirm, Some(yes)), (Action::Cancel, Some(no)), (Action::Why, why)];
+    let said = |(action, what): (Action, Option<&str>)| {
+        what.map(|what| format!("{}: {what}", model.keymap.any_key(Scope::Question, action)))
+    };
+    answers.into_iter().filter_map(said).collect::<Vec<_>>().join("    ")
 }
 
 fn whose(model: &Model) -> String {
@@ -168,39 +179,53 @@ fn whose(model: &Model) -> String {
 /// The same, for a command that takes a typed word.
 pub fn typed(model: &Model, command: &Command, text: &str, pen: &mut Pen<'_>) {
     let word = word(command).unwrap_or_default();
-    let mut lines = meaning(command, open(model));
+    let mut lines = meaning(command, open(model), &model.keymap);
     lines.push((written(text, pen), Tone::Plain));
-    let keys = format!("type {word}, a reason too if you like, then enter    esc: do not");
+    let (keep, back) = note_keys(model);
+    let keys = format!("type {word}, a reason too if you like, then {keep}    {back}: do not");
     question(&format!("{command}?"), WIDTH, lines, &keys, pen);
 }
 
 /// Input of a stream and its target silo.
-pub fn moved(text: &str, pen: &mut Pen<'_>) {
-    writing("which stream, and to which silo: 3 1", text, "enter: ask    esc: nothing moves", pen);
+pub fn moved(model: &Model, text: &str, pen: &mut Pen<'_>) {
+    let (keep, back) = note_keys(model);
+    let keys = format!("{keep}: ask    {back}: nothing moves");
+    writing("which stream, and to which silo: 3 1", text, &keys, pen);
+}
+
+/// The keys that keep a written text and discard it.
+fn note_keys(model: &Model) -> (String, String) {
+    let key = |action| model.keymap.first_key(Scope::Note, action);
+    (key(Action::Confirm), key(Action::Cancel))
 }
 
 /// Input of another shot source.
-pub fn input(text: &str, pen: &mut Pen<'_>) {
+pub fn input(model: &Model, text: &str, pen: &mut Pen<'_>) {
     let title = "input: sampler, a file of shots, udp:ADDRESS:PORT, unix:PATH, shm:NAME";
-    let keys = "enter: ask    esc: stay    also --dem F, --observables F, --format F";
-    writing(title, text, keys, pen);
+    let (keep, back) = note_keys(model);
+    let keys = format!("{keep}: ask    {back}: stay    also --dem F, --observables F, --format F");
+    writing(title, text, &keys, pen);
 }
 
 /// Input of a reason.
-pub fn why(text: &str, pen: &mut Pen<'_>) {
-    writing("reason, kept with the action", text, "enter: back to the question    esc: as it was", pen);
+pub fn why(model: &Model, text: &str, pen: &mut Pen<'_>) {
+    let (keep, back) = note_keys(model);
+    let keys = format!("{keep}: back to the question    {back}: as it was");
+    writing("reason, kept with the action", text, &keys, pen);
 }
 
 /// Input of a note.
-pub fn note(text: &str, pen: &mut Pen<'_>) {
-    writing("a note, kept with the run", text, "enter: keep    esc: no note", pen);
+pub fn note(model: &Model, text: &str, pen: &mut Pen<'_>) {
+    let (keep, back) = note_keys(model);
+    writing("a note, kept with the run", text, &format!("{keep}: keep    {back}: no note"), pen);
 }
 
 /// Input of a rate.
 pub fn rate(model: &Model, text: &str, pen: &mut Pen<'_>) {
     let now = model.live.picture.as_ref().and_then(|picture| picture.snapshot.engine.rate_hz);
     let now = now.map_or_else(|| "unlimited".to_owned(), |hz| format!("{hz:.0}/s"));
-    let keys = format!("enter: take it    esc: stay at {now}");
+    let (keep, back) = note_keys(model);
+    let keys = format!("{keep}: take it    {back}: stay at {now}");
     writing("shots per second of all streams, or max; then why, if you like", text, &keys, pen);
 }
 

@@ -1,6 +1,7 @@
 //! The column chooser of a list.
 
 use super::middle;
+use crate::keymap::{Action, Scope};
 use crate::model::Model;
 use crate::model::lists::{List, columns_shown};
 use crate::model::target::Target;
@@ -28,5 +29,7 @@ pub fn draw(model: &Model, list: List, at: usize, pen: &mut Pen<'_>) {
             rows.highlight(y);
         }
     }
-    inside.put(1, height.saturating_sub(1), "space shows or hides; every column is in CSV", Tone::Dim);
+    let key = model.keymap.first_key(Scope::Columns, Action::Toggle);
+    let hint = format!("{key} shows or hides; every column is in CSV");
+    inside.put(1, height.saturating_sub(1), &hint, Tone::Dim);
 }

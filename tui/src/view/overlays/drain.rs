@@ -1,6 +1,7 @@
 //! Progress of the drain: the unanswered shots, and their positions in the path.
 
 use super::middle;
+use crate::keymap::{Action, Scope};
 use crate::model::lists::slot_word;
 use crate::model::{Model, Picture};
 use crate::theme::Tone;
@@ -21,7 +22,8 @@ pub fn draw(model: &Model, since_ns: u64, pen: &mut Pen<'_>) {
     let rows = inside.height();
     unanswered(picture, &mut inside.rows(3, rows.saturating_sub(1)));
     let last = rows.saturating_sub(1);
-    inside.put(1, last, "It ends by itself. q asks whether to quit earlier.", Tone::Dim);
+    let quit = model.keymap.first_key(Scope::Views, Action::Quit);
+    inside.put(1, last, &format!("It ends by itself. {quit} asks whether to quit earlier."), Tone::Dim);
 }
 
 fn summary(picture: &Picture, pen: &mut Pen<'_>) {

@@ -2,7 +2,7 @@
 
 use super::middle;
 use crate::model::Model;
-use crate::model::commands::{Typed, found};
+use crate::model::commands::{Entry, Typed, found};
 use crate::model::target::Target;
 use crate::theme::Tone;
 use crate::view::panels::scrolled;
@@ -36,12 +36,7 @@ pub fn draw(model: &Model, typed: &Typed, pen: &mut Pen<'_>) {
         lines.target_row(y, Target::Line(place));
         let width = lines.width().saturating_sub(KEYS);
         let mut words = lines.part(1, y, width.saturating_sub(2), 1);
-        for (x, (place, letter)) in (0..).zip(entry.label.chars().enumerate()) {
-            let tone = if entry.found.contains(&place) { Tone::Accent } else { Tone::Plain };
-            words.dot(x, 0, letter, tone);
-        }
-        let room = usize::from(words.width());
-        words.mark_cut(0, entry.label.char_indices().nth(room).map_or("", |(at, _)| &entry.label[at..]));
+        label(entry, &mut words);
         lines.part(width, y, KEYS, 1).put(0, 0, &entry.keys, Tone::Dim);
         if place == typed.at {
             lines.highlight(y);
@@ -49,4 +44,37 @@ pub fn draw(model: &Model, typed: &Typed, pen: &mut Pen<'_>) {
     }
     let hint = "a profile can be temporary: prod for 20m";
     inside.put(1, height.saturating_sub(1), hint, Tone::Dim);
+}
+
+/// The label, its letters that match the input marked.
+fn label(entry: &Entry, pen: &mut Pen<'_>) {
+    let letters: Vec<(bool, char)> =
+        entry.label.chars().enumerate().map(|(place, letter)| (entry.found.contains(&place), letter)).collect();
+    let mut x = 0;
+    for run in letters.chunk_by(|(a, _), (b, _)| a == b) {
+        let text: String = run.iter().map(|(_, letter)| letter).collect();
+        x = pen.put(x, 0, &text, if run[0].0 { Tone::Accent } else { Tone::Plain });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::commands::Typed;
+    use crate::model::{Model, Overlay};
+    use crate::theme::{Colour, Glyphs, Palette, Theme};
+    use pinwheel_engine::profile::OnHangup;
+    use ratatui::buffer::{Buffer, Cell};
+
+    #[test]
+    fn wide_letters_take_their_columns_and_none_turns_the_text() {
+        let theme = Theme { palette: Palette::Dark, colour: Colour::Sixteen, glyphs: Glyphs::Utf8, own: None };
+        let mut model = Model::new(theme, (80, 24), OnHangup::Detach);
+        let typed = Typed { text: "model 見る\u{202e}x.dem".to_owned(), at: 0 };
+        model.overlay = Some(Overlay::Palette(typed));
+        let mut buffer = Buffer::empty(ratatui::layout::Rect::new(0, 0, 80, 24));
+        crate::view::draw(&model, buffer.area, &mut buffer);
+        let text: String = buffer.content().iter().map(Cell::symbol).collect();
+        assert_eq!(text.matches("model 見 る x.dem").count(), 2, "as written, and as found: {text}");
+        assert!(!text.contains('\u{202e}'));
+    }
 }

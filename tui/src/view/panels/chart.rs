@@ -2,6 +2,7 @@
 
 use crate::keymap::{Action, Scope};
 use crate::model::chart::{LABEL, cursor};
+use crate::model::derived::utc_ns;
 use crate::model::lookups::Point;
 use crate::model::target::Target;
 use crate::model::{Model, Picture, View};
@@ -101,8 +102,8 @@ fn time_axis(model: &Model, points: &[Point], at: usize, pen: &mut Pen<'_>) {
 }
 
 fn values(model: &Model, picture: &Picture, point: &Point, pen: &mut Pen<'_>) {
-    let moment = picture.snapshot.clock.pair.as_ref().map(|pair| (pair.at_ns, pair.utc_ns));
-    let utc = moment.map(|(at_ns, utc_ns)| (utc_ns + point.to_ns).saturating_sub(at_ns) / 1_000_000_000);
+    let is_known = picture.snapshot.clock.pair.is_some();
+    let utc = is_known.then(|| utc_ns(&picture.snapshot, point.to_ns) / 1_000_000_000);
     let when = utc.map_or_else(String::new, |seconds| format!("{}  ", time_of_day(seconds)));
     let (at_s, bin_s) = (point.to_ns as f64 / 1e9, (point.to_ns - point.from_ns) as f64 / 1e9);
     let latency = point.latency.map_or_else(

@@ -80,7 +80,7 @@ pub fn badges(model: &Model, pen: &mut Pen<'_>, mut x: u16) -> u16 {
         return pen.put(x, 0, &format!(" REPLAY {at_s:.1} of {to_s:.1} s "), Tone::Badge) + 2;
     }
     if let Some(line) = &model.timeline {
-        let back = time(line.to_ns.saturating_sub(line.at_ns));
+        let back = time(model.behind_ns(line));
         x = pen.put(x, 0, &format!(" PAST -{back} "), Tone::Badge) + 2;
     } else if let Some((_, since_ns)) = model.frozen {
         let age = time(model.now_ns.saturating_sub(since_ns));

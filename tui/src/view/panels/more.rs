@@ -59,7 +59,9 @@ pub fn log(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
         None => "This run has no directory, so its events are not saved.",
         Some(_) => model.lookups.log.why_empty("Reading the run's events.", "Nothing has happened yet."),
     };
-    let empty = Empty { why, fill: "Phases, switches, alarms, faults and notes (n writes one) are events." };
+    let key = model.keymap.first_key(Scope::Views, Action::Note);
+    let fill = format!("Phases, switches, alarms, faults and notes ({key} writes one) are events.");
+    let empty = Empty { why, fill: &fill };
     table::view(model, List::Log, empty, pen);
 }
 

@@ -11,7 +11,7 @@ use crate::model::measured::Facts;
 use crate::model::switch::{self, Switch};
 use crate::model::target::Target;
 use crate::model::{Model, Picture, View, Zoom};
-use crate::source::{Offer, OfferBody};
+use crate::source::{Offer, OfferBody, Ownership};
 use crate::theme::Tone;
 use crate::widgets::format::time;
 use crate::widgets::pen::Pen;
@@ -22,7 +22,7 @@ pub fn draw(model: &Model, pen: &mut Pen<'_>) {
     pen.rule(0, View::Profiles.heading());
     let height = pen.height();
     let Some(offers) = model.offers.as_ref().filter(|offers| !offers.is_empty()) else {
-        pen.put(1, 1, "No profile listed yet: the list is read when this view opens.", Tone::Dim);
+        pen.put_wrapped(1, 1, &none(model), Tone::Dim);
         return;
     };
     let key = model.keymap.first_key(Scope::Views, Action::Zoom);
@@ -42,6 +42,19 @@ pub fn draw(model: &Model, pen: &mut Pen<'_>) {
     }
     history(model, &mut pen.rows(ack_top.saturating_sub(past_rows), ack_top).fresh());
     acknowledgements(model, acks, &mut pen.rows(ack_top, height).fresh());
+}
+
+/// Why no profile is listed.
+pub fn none(model: &Model) -> String {
+    match &model.ownership {
+        _ if model.is_replay() => "A recording takes no profile: no engine runs.".to_owned(),
+        Ownership::OtherHost(host) => {
+            format!("The profiles of host {host} are not listed here; use pinwheel ctl --host {host}.")
+        }
+        _ => "No profile is listed yet: the engine has not said which one is in force. One without a control socket \
+              says it only in its header."
+            .to_owned(),
+    }
 }
 
 /// The list of offers, with the selected row marked.

@@ -4,9 +4,9 @@
 use super::table::{self, Empty};
 use super::{rows_of, scrolled, shown_silo, slotmap, waits_on, which_silo};
 use crate::model::derived::SiloDerived;
-use crate::model::lists::{List, slot_word};
+use crate::model::lists::{List, are_slots_listed, slot_word};
 use crate::model::target::Target;
-use crate::model::{Model, Overlay, Picture, View, Zoom};
+use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
 use crate::update::slots_per_row;
 use crate::widgets::format::{count, time};
@@ -29,7 +29,7 @@ const LIFE_DOWN: u16 = 8;
 /// Draws the view.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let Some((silo, derived)) = shown_silo(model, picture, "Slots appear when the ring is made.", pen) else { return };
-    if model.zoom == Zoom::List || is_filtered(model) {
+    if are_slots_listed(model) {
         let empty = Empty { why: "This ring has no slots.", fill: "slots: in the profile says how many there are." };
         return table::with_details(model, List::Slots, View::Slots.heading(), empty, pen, |row, pen| {
             if let Some(slot) = silo.slots.get(row) {
@@ -54,11 +54,6 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
             life_pen.put(1, 0, "This ring has no slots.", Tone::Warn);
         }
     }
-}
-
-/// Whether a filter turns the map into a list of the matching slots.
-fn is_filtered(model: &Model) -> bool {
-    matches!(model.overlay, Some(Overlay::Filter(_))) || !model.lists.of(List::Slots).filter.is_empty()
 }
 
 fn map(model: &Model, snapshot: &Snapshot, silo: &SiloView, derived: &SiloDerived, pen: &mut Pen<'_>) {

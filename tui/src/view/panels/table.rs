@@ -4,6 +4,7 @@
 //! Draws the columns and rows of `model::lists`, and computes only the visible cells.
 
 use super::{rows_of, scrolled};
+use crate::keymap::{Action, Scope};
 use crate::model::lists::{self, Cell, Direction, Line, List, REST};
 use crate::model::target::Target;
 use crate::model::{Model, Overlay, Zoom};
@@ -26,7 +27,7 @@ pub struct Empty<'a> {
 pub fn view(model: &Model, list: List, empty: Empty<'_>, pen: &mut Pen<'_>) {
     let title = model.view.heading();
     with_details(model, list, title, empty, pen, |row, pen| {
-        lines(&list.details(model, row), pen);
+        lines(&list.details(model, row), &model.keymap.first_key(Scope::Views, Action::Zoom), pen);
     });
 }
 
@@ -96,7 +97,10 @@ fn body(model: &Model, list: List, rows: &[usize], empty: Empty<'_>, pen: &mut P
         if let Some(why) = lists::filter_trouble(model, list) {
             pen.put_wrapped(1, 2, &why, Tone::Bad);
         }
-        pen.put(1, 1, "No row matches this filter. Open it with / and press esc to show all rows.", Tone::Warn);
+        let key = |scope, action| model.keymap.first_key(scope, action);
+        let (open, clear) = (key(Scope::Views, Action::Filter), key(Scope::Filter, Action::Cancel));
+        let remedy = format!("No row matches this filter. Open it with {open} and press {clear} to show all rows.");
+        pen.put(1, 1, &remedy, Tone::Warn);
     }
     table(model, list, rows, Pointer::Shown, pen);
 }
@@ -180,15 +184,15 @@ fn cell(cell: &Cell, pen: &mut Pen<'_>) {
     }
 }
 
-/// Details as wrapped lines; cut text is marked.
-pub fn lines(lines: &[Line], pen: &mut Pen<'_>) {
+/// Details as wrapped lines; where some have no row, `zoom` is the key that shows them.
+fn lines(lines: &[Line], zoom: &str, pen: &mut Pen<'_>) {
     pen.rule(0, "details");
     let height = pen.height();
     let mut y = 1;
     for (place, (text, tone)) in lines.iter().enumerate() {
         if y >= height {
             let hidden = lines.len() - place;
-            pen.put_right(0, pen.width().saturating_sub(1), 0, &format!(" {hidden} more: z "), Tone::Warn);
+            pen.put_right(0, pen.width().saturating_sub(1), 0, &format!(" {hidden} more: {zoom} "), Tone::Warn);
             return;
         }
         y = pen.put_wrapped(1, y, text, *tone);

@@ -1,5 +1,6 @@
 //! A row with the position of the picture in the recording, and its alarms and notes.
 
+use crate::keymap::{Action, Scope};
 use crate::model::target::Target;
 use crate::model::{Mode, Model, Timeline};
 use crate::theme::Tone;
@@ -34,11 +35,12 @@ pub fn draw(model: &Model, line: &Timeline, pen: &mut Pen<'_>) {
     }
     pen.put(column(line.at_ns), 0, "●", Tone::Title);
     let at_s = line.at_ns as f64 / 1e9;
-    let behind_s = line.to_ns.saturating_sub(line.at_ns) as f64 / 1e9;
+    let behind_s = model.behind_ns(line) as f64 / 1e9;
+    let key = |scope, action| model.keymap.first_key(scope, action);
     let running = match model.mode {
-        Mode::Replay { running_since_ns: Some(_) } => "runs",
-        Mode::Replay { .. } => "space runs",
-        Mode::Live => "f: now",
+        Mode::Replay { running_since_ns: Some(_) } => "runs".to_owned(),
+        Mode::Replay { .. } => format!("{} runs", key(Scope::Past, Action::Play)),
+        Mode::Live => format!("{}: now", key(Scope::Views, Action::Freeze)),
     };
     pen.put_right(
         columns + 1,

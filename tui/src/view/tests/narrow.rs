@@ -3,7 +3,10 @@
 use super::{ASCII, COLOUR, MONO, MONO_ASCII, VIEWS, drawn, dump, keys, text, watched};
 use crate::keymap::key::Key;
 use crate::model::{Model, NoticeKind, View};
-use crate::tests::synthetic::SyntheticFaults;
+use crate::msg::Msg;
+use crate::source::past::Past;
+use crate::tests::synthetic::{SyntheticFaults, snapshot};
+use crate::update::update;
 
 /// The view of `key`, two seconds after the start, without a notice.
 fn viewed(theme: crate::theme::Theme, size: (u16, u16), trouble: SyntheticFaults, key: char) -> Model {
@@ -121,4 +124,24 @@ fn a_diff_that_has_no_room_beside_the_list_gets_all_of_it() {
     keys(&mut model, &[Key::Char('z')]);
     let screen = text(&drawn(&model));
     assert!(screen.contains("courtesy") && screen.contains("workers: 8 → 16"), "{screen}");
+}
+
+#[test]
+fn a_screen_that_is_too_small_says_that_the_engine_runs_on_only_if_it_does() {
+    let mut model = watched(MONO, (19, 5), SyntheticFaults::None);
+    assert!(text(&drawn(&model)).contains("engine runs on"));
+    update(&mut model, Msg::Lost("process 7 is gone".to_owned()));
+    assert!(!text(&drawn(&model)).contains("engine"));
+}
+
+/// The recording of an engine that was killed can still be stepped through.
+#[test]
+fn the_line_of_time_is_seen_and_clicked_beside_the_news_of_a_lost_engine() {
+    let mut model = watched(MONO, (80, 24), SyntheticFaults::None);
+    let past = Past { pictures: vec![snapshot(10, SyntheticFaults::None)], to_ns: 60_000_000_000, ..Past::default() };
+    update(&mut model, Msg::Past(Ok(Box::new(past))));
+    update(&mut model, Msg::Lost("process 7 is gone".to_owned()));
+    let shown = text(&drawn(&model));
+    assert!(shown.contains("the engine is gone") && shown.contains("f: now"), "{shown}");
+    assert!(matches!(crate::view::target_at(&model, 3, 22), Some(crate::model::target::Target::Moment(_))));
 }

@@ -203,3 +203,24 @@ fn a_sentence_in_letters_of_two_columns_is_wrapped_and_not_cut() {
     let details = screen.split_once("judged after").unwrap().0.replace(' ', "");
     assert!(details.replace('\n', "").contains(&sentence), "{screen}");
 }
+
+#[test]
+fn where_no_profile_is_listed_the_view_says_why() {
+    let attached = Ownership::Attached { pid: 7, uid: 0, access: Access::Watch };
+    for (ownership, is_replay, why) in [
+        (Ownership::Own, true, "no engine runs"),
+        (Ownership::OtherHost("lab2".to_owned()), false, "pinwheel ctl --host lab2"),
+        (attached, false, "has not said which one is in force"),
+    ] {
+        let mut model = watched(MONO, (80, 24), SyntheticFaults::None);
+        update(&mut model, Msg::Offers(Vec::new()));
+        (model.ownership, model.notice) = (ownership, None);
+        if is_replay {
+            update(&mut model, Msg::Replay(0));
+        }
+        keys(&mut model, &[Key::Char('5')]);
+        assert!(text(&drawn(&model)).contains(why), "{}", text(&drawn(&model)));
+        keys(&mut model, &[Key::Char('p')]);
+        assert!(text(&drawn(&model)).contains(why));
+    }
+}
