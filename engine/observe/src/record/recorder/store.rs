@@ -41,7 +41,13 @@ struct Memory {
 impl Memory {
     fn put(&mut self, frame: &[u8], key: Option<Ticks>) {
         if let Some(at) = key {
-            self.segments.push_back(Segment { at, bytes: Vec::new() });
+            // One allocation a segment, about as long as the one before: bytes that grow frame by frame take twice
+            // their length of the process's memory.
+            let before = self.segments.back_mut().map_or(0, |last| {
+                last.bytes.shrink_to_fit();
+                last.bytes.len()
+            });
+            self.segments.push_back(Segment { at, bytes: Vec::with_capacity(before + before / 8) });
             while self.segments.len() > 1
                 && (self.bytes > MEMORY_MAX || self.segments.get(1).is_some_and(|next| at.since(next.at) > self.span))
             {
