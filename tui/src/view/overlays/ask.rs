@@ -145,13 +145,17 @@ pub fn force(model: &Model, pen: &mut Pen<'_>) {
 pub fn command(model: &Model, command: &Command, pen: &mut Pen<'_>) {
     let mut lines = meaning(command, open(model), &model.keymap);
     lines.extend(reason(model));
-    let (title, columns, yes, no) = match command {
-        Command::Drain => {
-            (format!("drain and end the engine of {}?", whose(model)), NARROW, "drain and end it", "go on")
-        }
-        Command::Pause => ("hold the feed?".to_owned(), WIDTH, "yes", "no"),
-        Command::Resume => ("resume the feed?".to_owned(), WIDTH, "yes", "no"),
-        command => (format!("{command}?"), WIDTH, "do it", "do not"),
+    let columns = if matches!(command, Command::Drain) { NARROW } else { WIDTH };
+    let title = match command {
+        Command::Drain => format!("drain and end the engine of {}?", whose(model)),
+        Command::Pause => "hold the feed?".to_owned(),
+        Command::Resume => "resume the feed?".to_owned(),
+        command => format!("{command}?"),
+    };
+    let (yes, no) = match command {
+        Command::Drain => ("drain and end it", "go on"),
+        Command::Pause | Command::Resume => ("yes", "no"),
+        _ => ("do it", "do not"),
     };
     question(&title, columns, lines, &answers(model, yes, no, WHY), pen);
 }
