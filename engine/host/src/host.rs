@@ -193,18 +193,12 @@ impl HostFacts {
         (self, notes)
     }
 
-    /// Says how to use the isolated cores of the machine whose files are under `root`, if these are the ones that this
-    /// process may not use: the kernel starts no program there by itself, whatever the machine was set up for.
+    /// Says how to use the isolated cores of the machine whose files are under `root`, if
+    /// [`isolated_outside`] finds some.
     fn isolated_left_out(&self, root: &Path) -> Option<String> {
-        let isolated =
-            read_text(&root.join("sys/devices/system/cpu/isolated")).and_then(|text| parse_cpu_list(&text))?;
-        let is_outside = |core: &u32| self.core(*core).is_none();
-        let outside: Vec<u32> = topology::online(root).into_iter().filter(is_outside).collect();
-        if outside.is_empty() || !outside.iter().all(|core| isolated.contains(core)) {
-            return None;
-        }
-        let mut all: Vec<u32> = self.cores.iter().map(|facts| facts.core).chain(outside.iter().copied()).collect();
-        all.sort_unstable();
+        let isolated = read_text(&root.join("sys/devices/system/cpu/isolated"))?;
+        let allowed: Vec<u32> = self.cores.iter().map(|facts| facts.core).collect();
+        let (outside, all) = isolated_outside(&parse_cpu_list(&isolated)?, &topology::online(root), &allowed)?;
         let (isolated, all) = (ranges(&outside), ranges(&all));
         Some(format!("isolated core {isolated} left out; start with taskset -c {all} to use it"))
     }
@@ -223,6 +217,19 @@ impl HostFacts {
     pub fn core(&self, core: u32) -> Option<&CoreFacts> {
         self.cores.iter().find(|facts| facts.core == core)
     }
+}
+
+/// The isolated cores that a process with the cores `allowed` may not use, and the `allowed` ones
+/// with them; `None` if there are none, or if it may not use others either. The kernel starts no
+/// program on isolated cores by itself, whatever the machine was set up for.
+fn isolated_outside(isolated: &[u32], online: &[u32], allowed: &[u32]) -> Option<(Vec<u32>, Vec<u32>)> {
+    let outside: Vec<u32> = online.iter().copied().filter(|core| !allowed.contains(core)).collect();
+    if outside.is_empty() || !outside.iter().all(|core| isolated.contains(core)) {
+        return None;
+    }
+    let mut all = [allowed, &outside].concat();
+    all.sort_unstable();
+    Some((outside, all))
 }
 
 /// Reads at most [`FILE_BYTES_MAX`] of a file as text; `None` if it cannot be read.

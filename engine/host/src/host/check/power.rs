@@ -7,7 +7,7 @@
 //! leaves the cores to the scheduler, and `nohz_full` is refused for want of a reliable clock.
 
 use super::{IdleState, Observations, Row, Rule, Verdict, leaves_no_core, ranges};
-use crate::host::CORES_MAX;
+use crate::host::{CORES_MAX, isolated_outside};
 
 /// Longest wake-up time that a hot core's idle state may have.
 const WAKE_US_MAX: u64 = 10;
@@ -22,8 +22,8 @@ fn option<'a>(seen: &'a Observations, name: &str) -> Option<&'a str> {
     words.filter_map(|word| word.split_once('=')).filter(|(key, _)| *key == name).map(|(_, value)| value).next_back()
 }
 
-/// The cores of an option, without flags such as `managed_irq` in `managed_irq,domain,2-5`. As the kernel reads
-/// them: `N` is the last core, and of `0-31:2/8` the first two of each eight count.
+/// The cores of an option, without flags such as `managed_irq` in `managed_irq,domain,2-5`. As the
+/// kernel reads them: `N` is the last core, and of `0-31:2/8` the first two of each eight count.
 fn cores_of(seen: &Observations, name: &str) -> Vec<u32> {
     let known = [&seen.hot, &seen.siblings, &seen.allowed].into_iter().chain(&seen.spare);
     let last = known.flatten().copied().max().unwrap_or(0);
@@ -42,16 +42,9 @@ fn cores_of(seen: &Observations, name: &str) -> Vec<u32> {
     }
 }
 
-/// What starts the engine on the isolated cores, if these are the ones that it may not use: the kernel starts no
-/// program there by itself, whatever the machine was set up for.
+/// What starts the engine on the isolated cores that it may not use, if there are some.
 fn start_on_isolated(seen: &Observations) -> Option<String> {
-    let (isolated, spare) = (seen.isolated.as_ref()?, seen.spare.as_ref()?);
-    let outside: Vec<u32> = spare.iter().copied().filter(|core| !seen.allowed.contains(core)).collect();
-    if outside.is_empty() || !outside.iter().all(|core| isolated.contains(core)) {
-        return None;
-    }
-    let mut all = [&seen.allowed[..], &outside[..]].concat();
-    all.sort_unstable();
+    let (_, all) = isolated_outside(seen.isolated.as_ref()?, seen.spare.as_ref()?, &seen.allowed)?;
     Some(format!("start pinwheel on the isolated cores too: taskset -c {} pinwheel …", ranges(&all)))
 }
 
@@ -122,7 +115,8 @@ fn callbacks(seen: &Observations) -> Row {
         return rule.hidden();
     }
     let mut set = cores_of(seen, "rcu_nocbs");
-    // Cores without a tick are offloaded by the kernel itself, unless it refused to stop their tick.
+    // Cores without a tick are offloaded by the kernel itself, unless it refused to stop their
+    // tick.
     let in_effect = |core: &u32| seen.tickless.as_ref().is_none_or(|tickless| tickless.contains(core));
     set.extend(cores_of(seen, "nohz_full").into_iter().filter(in_effect));
     covers(rule, seen, &set, Verdict::Fail)
