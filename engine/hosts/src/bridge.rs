@@ -18,10 +18,10 @@
 //! ```
 //!
 //! # Why one late answer takes back every stream of that host
-//! A host that answers one message late is hung, cut off or overloaded; its other shots wait for the same
-//! reason. All of them are decoded here at once, and the host is given nothing for [`AVOIDED`]. A shot
-//! that waits for its turn for [`TURN_LIMIT`] has the same effect: that host answers in time, but fewer
-//! shots than come.
+//! A host that answers one message late is hung, cut off or overloaded; its other shots wait for
+//! the same reason. All of them are decoded here at once, and the host is given nothing for
+//! [`AVOIDED`]. A shot that waits for its turn for [`TURN_LIMIT`] has the same effect: that host
+//! answers in time, but fewer shots than come.
 
 mod events;
 mod looks;
@@ -58,8 +58,8 @@ use std::time::Duration;
 
 /// Longest wait for the answers to a message of shots.
 pub const LINK_LIMIT: Duration = Duration::from_millis(100);
-/// Longest wait of a shot for its turn at a host: below the time for which an engine lets a shot wait
-/// for a slot.
+/// Longest wait of a shot for its turn at a host: below the time for which an engine lets a shot
+/// wait for a slot.
 pub const TURN_LIMIT: Duration = Duration::from_millis(200);
 /// A host that failed is given no stream for this long.
 pub const AVOIDED: Duration = Duration::from_secs(1);

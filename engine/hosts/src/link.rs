@@ -224,9 +224,9 @@ impl Link {
     /// Opens a link under the settings' name. `incarnation` must differ from that of each earlier
     /// run of the host.
     ///
-    /// Blocks for half a second at least, in which it looks for another host of the same name, and up
-    /// to a second longer while a host does not answer. Hosts that are not up yet do not delay it.
-    /// Call it on a cold thread: zenoh's threads inherit the caller's processors.
+    /// Blocks for half a second at least, in which it looks for another host of the same name, and
+    /// up to a second longer while a host does not answer. Hosts that are not up yet do not delay
+    /// it. Call it on a cold thread: zenoh's threads inherit the caller's processors.
     ///
     /// # Errors
     /// [`OpenError`], one sentence; nothing was opened.
@@ -261,9 +261,9 @@ impl Link {
     /// panic or take long.
     ///
     /// A question waits at most for `limit`, and up to [`SEND_BLOCKED_LIMIT`] more while the
-    /// connection to `host` is congested. zenoh keeps a timer of each question for the whole `limit`, also
-    /// after its answer: a limit of a second is better than one of a minute. The host may have
-    /// received and executed a question that ends with [`NoAnswer::TimedOut`] or
+    /// connection to `host` is congested. zenoh keeps a timer of each question for the whole
+    /// `limit`, also after its answer: a limit of a second is better than one of a minute. The host
+    /// may have received and executed a question that ends with [`NoAnswer::TimedOut`] or
     /// [`NoAnswer::Unreachable`].
     pub fn ask(&self, host: &str, topic: Topic, body: Vec<u8>, limit: Duration, answered: Answered) {
         self.ask_word(host, topic.word(), body, limit, answered);

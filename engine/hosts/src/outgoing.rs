@@ -215,8 +215,8 @@ impl Outgoing {
         shots
     }
 
-    /// The longest that a shot has waited for its turn at `host` until `now`: since it came, and since
-    /// those before it are answered here. `answered_here` as in [`Outgoing::next_message`].
+    /// The longest that a shot has waited for its turn at `host` until `now`: since it came, and
+    /// since those before it are answered here. `answered_here` as in [`Outgoing::next_message`].
     pub fn longest_wait(&mut self, host: &str, now: Ticks, answered_here: impl Fn(u32) -> u64) -> Ticks {
         let mut longest = Ticks(0);
         for (number, stream) in self.streams.iter_mut().enumerate() {

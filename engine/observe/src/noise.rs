@@ -305,7 +305,8 @@ impl Measured {
     }
 }
 
-/// By the kernel's names of interrupts that one core sends to another: on x86 `RES` and others, on Arm `IPI0` and on.
+/// By the kernel's names of interrupts that one core sends to another: on x86 `RES` and others, on
+/// Arm `IPI0` and on.
 fn kind_of(id: &str) -> Kind {
     let is_sent = ["RES", "CAL", "TLB", "IWI"].contains(&id) || id.starts_with("IPI");
     if is_sent { Kind::InterProcessor } else { Kind::Interrupt }

@@ -150,7 +150,8 @@ impl Engine {
         self.run_dir.clone()
     }
 
-    /// Bits of a shot, observables of an answer, number of streams, and soft bytes that a shot may have.
+    /// Bits of a shot, observables of an answer, number of streams, and soft bytes that a shot may
+    /// have.
     fn width(&self, py: Python<'_>) -> PyResult<(u32, u32, u32, u32)> {
         self.check_process()?;
         self.connected(py)?;
@@ -160,8 +161,8 @@ impl Engine {
         welcome.map(of).ok_or_else(|| self.ended())
     }
 
-    /// Sends `count` packed shots, with the soft bytes of each if there are some; returns their numbers, an unsigned
-    /// integer of 64 bits for each.
+    /// Sends `count` packed shots, with the soft bytes of each if there are some; returns their
+    /// numbers, an unsigned integer of 64 bits for each.
     fn submit<'py>(
         &self,
         py: Python<'py>,

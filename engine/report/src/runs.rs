@@ -45,8 +45,8 @@ pub fn open(dir: &Path) -> Result<Tape, RunError> {
     })
 }
 
-/// The runs in `logs`, oldest first, after those that were renamed: their names do not say when they were. Runs of
-/// one second are in the order in which their profiles were written.
+/// The runs in `logs`, oldest first, after those that were renamed: their names do not say when
+/// they were. Runs of one second are in the order in which their profiles were written.
 pub fn list(logs: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(logs).into_iter().flatten().flatten();
     let run = |path: PathBuf| {

@@ -805,8 +805,8 @@ fn spawn_threads(
     Ok(HotThreads { board, path_changes, reports, roles, building: 0, unbuilt: None })
 }
 
-/// Waits until every thread has built its roles; returns what the operator should know, and the threads that could
-/// not be pinned.
+/// Waits until every thread has built its roles; returns what the operator should know, and the
+/// threads that could not be pinned.
 fn wait_built(reports: &Receiver<ThreadReport>, threads: usize) -> Result<(Vec<String>, Vec<usize>), StartError> {
     let (mut notes, mut unpinned) = (Vec::new(), Vec::new());
     for built in 0..threads {

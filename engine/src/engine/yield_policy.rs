@@ -87,7 +87,8 @@ pub(super) fn waits_too_long<'a>(
     let own_uid = own_uid?;
     let others = competitors.iter().filter(|competitor| competitor.uid.is_some_and(|uid| uid != own_uid));
     let worst = others.max_by_key(|competitor| competitor.waited_ns)?;
-    // `wait_ms` applies to each second; the span may be longer or shorter. No thread waits for longer than all of it.
+    // `wait_ms` applies to each second; the span may be longer or shorter. No thread waits for
+    // longer than all of it.
     let limit_ns = u128::from(rule.wait_ms) * u128::from(worst.span_ns) / 1_000;
     let waits_always = worst.waited_ns > 0 && worst.waited_ns >= worst.span_ns;
     (waits_always || u128::from(worst.waited_ns) > limit_ns).then_some(worst)

@@ -1,11 +1,11 @@
 //! `pinwheel cluster up`: engines that share streams, each a process of its own on this machine, with
 //! senders that count each answer.
 //!
-//! Runs on the main thread, which sends all shots. Everything it writes lies in one directory, which
-//! it removes at the end; if something was wrong it says where the directory is instead. Exit status
-//! 1 if a shot was lost, answered twice, out of order, or otherwise than the decoder alone would, or
-//! if an engine did not drain at the end, which a message names; 128 plus the number of a signal that
-//! came before all engines had joined. Bounds: [`HOSTS_MAX`] engines; [`START_LIMIT`],
+//! Runs on the main thread, which sends all shots. Everything it writes lies in one directory,
+//! which it removes at the end; if something was wrong it says where the directory is instead. Exit
+//! status 1 if a shot was lost, answered twice, out of order, or otherwise than the decoder alone
+//! would, or if an engine did not drain at the end, which a message names; 128 plus the number of a
+//! signal that came before all engines had joined. Bounds: [`HOSTS_MAX`] engines; [`START_LIMIT`],
 //! [`LAST_ANSWER`] and [`END_LIMIT`] for their start, the last answer and their end.
 
 mod faults;

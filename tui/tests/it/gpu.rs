@@ -286,8 +286,8 @@ fn a_lost_device_is_made_anew_while_the_cpu_goes_on() {
 #[test]
 fn after_an_error_of_a_kernel_the_cpu_goes_on_and_the_report_asks_for_a_restart() {
     let _one = engine();
-    // The launch says so, or the driver notices 150 ms later, when the launches are overdue. Until then the shots of
-    // launches that have not ended wait.
+    // The launch says so, or the driver notices 150 ms later, when the launches are overdue. Until
+    // then the shots of launches that have not ended wait.
     for (rule, deadline_us) in [("sticky", 2_000_000), ("fault", 100_000)] {
         let world = world_with(1, deadline_us);
         until_seen([12_000, 48_000, 192_000], |shots| {

@@ -245,8 +245,8 @@ mod cluster {
         assert_eq!(terminal.end(), 0, "{}", terminal.text());
     }
 
-    /// Two engines, `a` and `b`, that see each other; `a` takes shots of one stream at `a.s`, which `b`
-    /// decodes. Dropping it kills them.
+    /// Two engines, `a` and `b`, that see each other; `a` takes shots of one stream at `a.s`, which
+    /// `b` decodes. Dropping it kills them.
     struct Two([Child; 2]);
 
     impl Two {

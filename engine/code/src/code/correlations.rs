@@ -45,7 +45,8 @@ pub fn correlations(model: &Model, graph: &Graph) -> Vec<Correlation> {
         if own[edge as usize].max(own[other as usize]) > 0.5 {
             return None;
         }
-        // Of two mechanisms of probability 1, an even number happens: an edge of no others is never wrong.
+        // Of two mechanisms of probability 1, an even number happens: an edge of no others is never
+        // wrong.
         let conditional = if own[edge as usize] > 0.0 { (both / own[edge as usize]).min(0.5) } else { 0.0 };
         let weight = (conditional > 0.0).then(|| ((1.0 - conditional) / conditional).ln())?;
         Some(Correlation { edge, other, weight })

@@ -121,8 +121,8 @@ pub(super) fn quota_and_file(root: &Path) -> (Quota, PathBuf) {
     found
 }
 
-/// The directories of the control groups that may limit the CPU time of `process`, `self` or its number: its own
-/// group and those around it, of either version.
+/// The directories of the control groups that may limit the CPU time of `process`, `self` or its
+/// number: its own group and those around it, of either version.
 pub fn cpu_groups(root: &Path, process: &str) -> Vec<PathBuf> {
     versioned_cpu_groups(root, process).into_iter().map(|(_, dir)| dir).collect()
 }
@@ -150,8 +150,8 @@ fn versioned_cpu_groups(root: &Path, process: &str) -> Vec<(GroupVersion, PathBu
     control_groups(root, process).iter().flat_map(of_group).collect()
 }
 
-/// The control groups of `process`, `self` or its number: the controllers of each, empty for version 2, and its
-/// path; empty if they are not visible.
+/// The control groups of `process`, `self` or its number: the controllers of each, empty for
+/// version 2, and its path; empty if they are not visible.
 pub(super) fn control_groups(root: &Path, process: &str) -> Vec<(String, String)> {
     let text = read_text(&root.join("proc").join(process).join("cgroup")).unwrap_or_default();
     let group = |line: &str| {

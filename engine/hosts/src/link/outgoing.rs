@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Owns a queue and a thread for each host that something was sent to. Bounds: [`HOSTS_MAX`] of
-//! them, after which further hosts share one; [`QUEUE_BYTES_MAX`] of bodies in all queues; questions
-//! by the table of questions, answers by [`IN_HAND_MAX`]. A congested connection holds the thread of
-//! its host for at most [`SEND_BLOCKED_LIMIT`]; zenoh then closes that connection.
+//! them, after which further hosts share one; [`QUEUE_BYTES_MAX`] of bodies in all queues;
+//! questions by the table of questions, answers by [`IN_HAND_MAX`]. A congested connection holds
+//! the thread of its host for at most [`SEND_BLOCKED_LIMIT`]; zenoh then closes that connection.
 //!
 //! # Why a thread for each host
 //!

@@ -141,7 +141,8 @@ pub struct Accounts {
     threads: Vec<ThreadFiles>,
     stat: Option<File>,
     interrupts: Option<File>,
-    /// Of the process's control group and those around it: a limit of any of them holds its threads back.
+    /// Of the process's control group and those around it: a limit of any of them holds its threads
+    /// back.
     cpu_stats: Vec<File>,
     /// Of cpu, memory and disk.
     pressure: [Option<File>; 3],
@@ -345,7 +346,8 @@ fn cpu_stats(root: &Path, process: &str) -> Vec<File> {
     cpu_groups(root, process).into_iter().filter_map(|group| File::open(group.join("cpu.stat")).ok()).collect()
 }
 
-/// How often, and for how many nanoseconds, these groups together were held back; `None` if none of them counts it.
+/// How often, and for how many nanoseconds, these groups together were held back; `None` if none of
+/// them counts it.
 fn throttled(cpu_stats: &[File], text: &mut Vec<u8>) -> Option<(u64, u64)> {
     let each = cpu_stats.iter().filter_map(|file| read(Some(file), text).and_then(procfs::throttled));
     each.reduce(|sum, one| (sum.0 + one.0, sum.1 + one.1))

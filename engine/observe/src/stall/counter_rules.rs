@@ -479,9 +479,9 @@ fn claims(board: &Board, then: &CounterReading, now: &CounterReading, found: &mu
     }
 }
 
-/// Conditions of threads and of the engine. `long`: the reading half a second ago; `None`: there is none, and
-/// what was counted so far is new. A call of the allocator and a lost event are over when no further one comes:
-/// else one of each would explain all later stalls.
+/// Conditions of threads and of the engine. `long`: the reading half a second ago; `None`: there is
+/// none, and what was counted so far is new. A call of the allocator and a lost event are over when
+/// no further one comes: else one of each would explain all later stalls.
 fn engine(board: &Board, long: Option<&CounterReading>, now: &CounterReading, found: &mut Vec<Condition>) {
     for (index, thread) in now.threads.iter().enumerate() {
         let (block, site) = (board.thread(index), Site::Thread(index as u32));

@@ -126,7 +126,8 @@ struct Thread {
     bases: VecDeque<Baseline>,
     suspicion: Option<(u64, Baseline)>,
     episode: Option<Episode>,
-    /// The heartbeat limit by which it is judged, nanoseconds: that of the spin policy that it has confirmed.
+    /// The heartbeat limit by which it is judged, nanoseconds: that of the spin policy that it has
+    /// confirmed.
     limit_ns: u64,
     /// The start of its silence, and how much of the silence the watchdog was late.
     unwatched: (Ticks, u64),
@@ -280,8 +281,8 @@ impl Watchdog {
         rule(&self.config.rules, id)
     }
 
-    /// The heartbeat limit of thread `index`; `limit_ns` is that of the profile in force. A thread that has not
-    /// confirmed the profile may still sleep for as long as the one before says.
+    /// The heartbeat limit of thread `index`; `limit_ns` is that of the profile in force. A thread
+    /// that has not confirmed the profile may still sleep for as long as the one before says.
     fn limit_of(&mut self, index: usize, limit_ns: u64) -> u64 {
         let block = self.config.board.thread(index);
         let epoch = |word| SpinOrder::unpack(board::get(word)).epoch;

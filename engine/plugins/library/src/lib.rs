@@ -190,7 +190,8 @@ impl Decoder {
     /// The mechanisms that explain the fired detectors: calls `chosen` for each.
     ///
     /// # Errors
-    /// If none were found within its bounds. BP+OSD chooses some in any case, which then explain another shot.
+    /// If none were found within its bounds. BP+OSD chooses some in any case, which then explain
+    /// another shot.
     pub fn decode(&mut self, syndrome: &[u8], mut chosen: impl FnMut(u64)) -> Result<(), String> {
         let unexplained = || "it found no mechanisms that explain the shot within its bounds".to_owned();
         let correction = match self {

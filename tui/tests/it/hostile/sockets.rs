@@ -45,8 +45,8 @@ fn datagram(campaign: &mut Campaign) -> Vec<u8> {
     bytes
 }
 
-/// Sends shots of [`OLD_SESSION`] until each stream has answered one. A stream keeps a newer session for a second
-/// after the last datagram of that.
+/// Sends shots of [`OLD_SESSION`] until each stream has answered one. A stream keeps a newer
+/// session for a second after the last datagram of that.
 fn take_streams_over(world: &World, at: SocketAddr) {
     let place = LivePlace::Udp { at, allow: Vec::new() };
     let mut client = connect(&place, &world.path("shm"), OLD_SESSION, 1).unwrap();

@@ -69,7 +69,8 @@ impl PairBiases {
             flipped.iter().for_each(|&detector| single[detector as usize] *= bias);
             pairs.among(&flipped).for_each(|pair| both[pair] *= bias);
         }
-        // What flips both is divided out of each; where that is 0, as of a mechanism of one half, it cannot be.
+        // What flips both is divided out of each; where that is 0, as of a mechanism of one half,
+        // it cannot be.
         let mut undivided: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         let divided = |(pair, (&(a, b), both)): (usize, (&(u32, u32), &f64))| {
             if both.is_normal() {

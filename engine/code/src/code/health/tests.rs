@@ -200,8 +200,8 @@ fn shots_of_a_model_with_errors_likelier_than_not_are_good() {
     assert_eq!(report.verdict, HealthVerdict::Good, "{report:?}");
 }
 
-/// Of a pair that a mechanism of one half flips, what else flips one of them alone was not known from how often each
-/// fires: both were expected in a quarter of the shots.
+/// Of a pair that a mechanism of one half flips, what else flips one of them alone was not known
+/// from how often each fires: both were expected in a quarter of the shots.
 #[test]
 fn shots_of_a_model_with_mechanisms_of_one_half_are_good() {
     for lone in

@@ -67,12 +67,13 @@ impl Interrupts {
     }
 }
 
-/// The first number of a device's interrupt at an Arm interrupt controller; lower ones are each core's own.
+/// The first number of a device's interrupt at an Arm interrupt controller; lower ones are each
+/// core's own.
 const ARM_SHARED_FROM: u32 = 32;
 
 impl Source {
-    /// Devices have numbers; the kernel's own interrupts have names, except that on Arm a core's timer has a number,
-    /// too: `11: 7 8 GICv3 27 Level arch_timer`.
+    /// Devices have numbers; the kernel's own interrupts have names, except that on Arm a core's
+    /// timer has a number, too: `11: 7 8 GICv3 27 Level arch_timer`.
     pub(super) fn is_device(&self) -> bool {
         let mut words = self.name.split(' ');
         let is_arm = words.next().is_some_and(|controller| controller.starts_with("GIC"));

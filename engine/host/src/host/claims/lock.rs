@@ -73,8 +73,8 @@ impl LockDirectory {
     }
 
     /// Whether the lock on `file` of `core` belongs to a live engine: one that lists the core in
-    /// its claim file, or whose board the holder has. A shared lock is no claim: whoever looks at the claims takes one
-    /// for a moment, an engine's console too.
+    /// its claim file, or whose board the holder has. A shared lock is no claim: whoever looks at
+    /// the claims takes one for a moment, an engine's console too.
     pub(super) fn has_engine(&self, core: u32, file: &LockFile, own: Option<&Marker>) -> bool {
         let mut others = marker::live(&self.path).into_iter().filter(|found| own.is_none_or(|own| !own.is(found)));
         let holder = || Locks::read(Path::new("/")).and_then(|locks| locks.exclusive_holder_of(file));

@@ -125,9 +125,9 @@ fn remove_dead(directory: &Path, lock_directory: &OwnedFd) {
     }
 }
 
-/// Removes the claim file at `path`, which was opened as `file`, if its process has ended. Another process may have
-/// removed it meanwhile, and a third one with the same number (each container counts from 1) may have made its own
-/// there: that one stays.
+/// Removes the claim file at `path`, which was opened as `file`, if its process has ended. Another
+/// process may have removed it meanwhile, and a third one with the same number (each container
+/// counts from 1) may have made its own there: that one stays.
 fn remove_if_dead(path: &Path, file: &OwnedFd, lock_directory: &OwnedFd) {
     let is_dead = fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
     let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -227,7 +227,8 @@ fn a_killed_engines_marker_is_removed_by_the_next_claim() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// Whoever looks at the claims takes a shared lock for a moment: the console in an engine's process, too.
+/// Whoever looks at the claims takes a shared lock for a moment: the console in an engine's
+/// process, too.
 #[test]
 fn a_shared_lock_of_a_process_with_a_board_claims_nothing() {
     use crate::board::{Board, Place, Shape};

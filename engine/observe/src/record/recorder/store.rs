@@ -41,8 +41,8 @@ struct Memory {
 impl Memory {
     fn put(&mut self, frame: &[u8], key: Option<Ticks>) {
         if let Some(at) = key {
-            // One allocation a segment, about as long as the one before: bytes that grow frame by frame take twice
-            // their length of the process's memory.
+            // One allocation a segment, about as long as the one before: bytes that grow frame by
+            // frame take twice their length of the process's memory.
             let before = self.segments.back_mut().map_or(0, |last| {
                 last.bytes.shrink_to_fit();
                 last.bytes.len()

@@ -213,9 +213,9 @@ impl Watchdog {
         Some(RecentStall { cause, confidence, who, silos, sentence, took_ns, ended_ns })
     }
 
-    /// The program that had the core of thread `index` for most of the last half second, if that is a quarter of
-    /// `waited_ns` or more; without records the one that was last seen to run there for so much of the time. Empty:
-    /// none. And whether it is recorded.
+    /// The program that had the core of thread `index` for most of the last half second, if that is
+    /// a quarter of `waited_ns` or more; without records the one that was last seen to run there
+    /// for so much of the time. Empty: none. And whether it is recorded.
     fn competitor(&self, index: usize, waited_ns: u64) -> (String, bool) {
         let (now, block) = (self.config.clock.ticks(), self.config.board.thread(index));
         let since = Ticks(now.0.saturating_sub(self.config.clock.rate().ticks(Nanos(HALF_SECOND_NS)).0));
@@ -225,8 +225,8 @@ impl Watchdog {
             return (most.map(OtherThread::who).unwrap_or_default(), true);
         }
         let pid = board::get(&block.competitor_pid);
-        // The next scan comes after about the time that this one covered: what is older than two is over. Who only
-        // waited for the core took nothing.
+        // The next scan comes after about the time that this one covered: what is older than two is
+        // over. Who only waited for the core took nothing.
         let span_ns = board::get(&block.competitor_span_ns);
         let age_ns = self.ns(now.since(Ticks(board::get(&block.competitor_seen))));
         let ran_ns = u128::from(board::get(&block.competitor_ran_ns)) * u128::from(HALF_SECOND_NS);

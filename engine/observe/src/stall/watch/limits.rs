@@ -45,7 +45,8 @@ fn now(world: &World) -> Ticks {
     world.dog.config.clock.ticks()
 }
 
-/// The scan of a second saw `cargo`, process `pid`, on the core of `thread`, where it ran for `ran_ns`.
+/// The scan of a second saw `cargo`, process `pid`, on the core of `thread`, where it ran for
+/// `ran_ns`.
 fn seen_there(world: &World, thread: usize, pid: u64, ran_ns: u64) {
     let block = world.board.thread(thread);
     board::set(&block.competitor_pid, pid);

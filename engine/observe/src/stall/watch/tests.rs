@@ -563,7 +563,8 @@ fn an_incident_lasts_as_long_as_its_alarms_and_keeps_those_that_have_ended() {
     }
 }
 
-/// A profile with long sleeps is left for one with a shorter limit: the thread still sleeps by the one before.
+/// A profile with long sleeps is left for one with a shorter limit: the thread still sleeps by the
+/// one before.
 #[test]
 fn the_limit_of_a_new_profile_applies_to_a_thread_once_it_has_confirmed_it() {
     let mut world = world(Vec::new());
