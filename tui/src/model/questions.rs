@@ -94,7 +94,8 @@ pub fn meaning(command: &Command, open: u64, keymap: &Keymap) -> Vec<Line> {
         ],
         Command::ShadowOff => vec![plain("Its counts stay in the decoders view and in the report.")],
         Command::Drill { name, for_ms } => {
-            let lasts = for_ms.map(|ms| (format!("It lasts {}.", said(Duration::from_millis(ms))), Tone::Plain));
+            let lasts = for_ms
+                .map(|ms| (format!("With this command it lasts {}.", said(Duration::from_millis(ms))), Tone::Plain));
             let told = LiveDrill::from_name(name).map_or_else(Vec::new, drill);
             told.into_iter().chain(lasts).collect()
         }
