@@ -93,7 +93,7 @@ pub fn any_messages(bytes: &[u8]) {
             }
         }
         // A tag that was not given out, or was answered before.
-        assert!(incoming.answered(u64::MAX, &answer(0)).is_none());
+        assert!(incoming.answered(u64::MAX, &answer(0), 0).is_none());
         assert!(waiting.len() + under_way.len() <= HOSTS.len() * SHOTS_MAX_OF_OWNER);
     }
     while !incoming.is_empty() {
@@ -140,14 +140,14 @@ fn answered(
     for _ in 0..count {
         let at = usize::from(bytes.byte()) % under_way.len();
         let (tag, name) = under_way.swap_remove(at);
-        if let Some((number, answers)) = incoming.answered(tag, &answer(name.number)) {
+        if let Some((number, answers)) = incoming.answered(tag, &answer(name.number), 0) {
             assert_eq!(answers.iter().map(|answer| answer.name).collect::<Vec<_>>(), taken[number].1);
             assert!(answers.iter().all(|answer| answer.observables == [answer.name.number]));
             // It is answered once.
             taken[number].1.clear();
             complete += 1;
         }
-        assert!(incoming.answered(tag, &answer(0)).is_none());
+        assert!(incoming.answered(tag, &answer(0), 0).is_none());
     }
     complete
 }

@@ -15,11 +15,30 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-/// A directory of this process.
-fn directory() -> PathBuf {
-    let directory = std::env::temp_dir().join(format!("pinwheel-fuzz-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).expect("a directory");
-    directory
+/// A directory, removed when it is dropped.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Directory {
+        let (process, thread) = (std::process::id(), std::thread::current().id());
+        let directory = std::env::temp_dir().join(format!("pinwheel-fuzz-{process}-{thread:?}"));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        Directory(directory)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A directory of this thread, removed at the thread's end.
+pub(super) fn directory() -> PathBuf {
+    thread_local! {
+        static DIRECTORY: Directory = Directory::new();
+    }
+    DIRECTORY.with(|directory| directory.0.clone())
 }
 
 /// Reads the board in a file as an attached console does.

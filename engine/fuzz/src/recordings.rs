@@ -1,6 +1,7 @@
 //! Checks of recordings for inputs that are any bytes: whole files, the frames of a file whose checksums are right, and
 //! an index beside a file. Each panics if something does not hold: what cannot be read is left out.
 
+use super::mapped::directory;
 use super::texts::{Bytes, is_said};
 use pinwheel_engine::board::{Board, Place, Shape, layout, set};
 use pinwheel_engine::record::tape::{self, Detail, Encoder, Tape};
@@ -132,8 +133,7 @@ pub(super) fn sample(snapshots: u32) -> Vec<u8> {
 
 /// A directory of a run with three key snapshots in its recording.
 fn run_directory() -> PathBuf {
-    let directory = std::env::temp_dir().join(format!("pinwheel-fuzz-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).expect("a directory");
+    let directory = directory();
     std::fs::write(directory.join(tape::FILE), sample(6)).expect("there is room");
     directory
 }

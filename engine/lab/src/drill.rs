@@ -21,7 +21,20 @@ pub use child_engine::{Program, run_as_child};
 use crate::board::alarms::Confidence;
 use crate::stall::Cause;
 use serde::Serialize;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+/// Set when drills are to end.
+static IS_OVER: AtomicBool = AtomicBool::new(false);
+
+/// Has the drill in progress undo its changes and end without a verdict, and each later one of this process.
+pub fn end() {
+    IS_OVER.store(true, Ordering::Relaxed);
+}
+
+fn is_over() -> bool {
+    IS_OVER.load(Ordering::Relaxed)
+}
 
 /// Longest wait for a verdict.
 pub const VERDICT_LIMIT: Duration = Duration::from_secs(4);

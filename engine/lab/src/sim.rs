@@ -8,15 +8,17 @@
 //!
 //! Checks after every step: no shot is in two slots; the slots hold exactly the shots submitted and
 //! not yet harvested; every job buffer is in one place; no free worker is running; no page has two
-//! owners; no silo commits to a page it does not have. In half of the seeds a second silo's arbiter
-//! takes pages away and returns them, over links that lose, duplicate and delay messages. In the
-//! other half there are two or three complete silos, half of them with the same links: streams move
+//! owners; no silo commits to a page it does not have; no answer is of a shot that was not submitted.
+//! In a quarter of the seeds a second silo's arbiter takes pages away and returns them, over links
+//! that lose, duplicate and delay messages; in another quarter it only listens. In the other half
+//! there are two or three complete silos, half of them with the same links: streams move
 //! between them under load, silos are drained, stopped or lose a role, are taken over, and rejoin;
 //! in half of these seeds pairs of their streams are read jointly. Where shots are decoded whole, the
 //! decoder of all streams or of one changes now and then, and half of these seeds have deadlines and a rescue
 //! decoder. A stream's answers without an error arrive
-//! in sequence. Checks at the end: no page is lost, every shot was answered once, and every answer
-//! without an error is the decode of its own shot by the decoder that it names.
+//! in sequence. Checks at the end: no page is lost, every shot was answered once, every answer
+//! without an error is the decode of its own shot by the decoder that it names, and the board's
+//! counts of answers and errors are those that arrived.
 
 mod role_set;
 mod checks;

@@ -2,15 +2,20 @@
 //!
 //! Runs on the caller's thread, one drill after another. Bounds: those of the drills, times
 //! `--repeat`. Exit status 1 if a verdict was wrong or missing; a drill that is not permitted here
-//! gives its reason and does not count.
+//! gives its reason and does not count. A first signal ends the drill in progress, which undoes its
+//! changes, and then the command; a second ends it at once.
 
 use super::refusal::{Refusal, require_threads};
 use super::say::{self, Print, written};
+use super::signals::Signals;
 use clap::Args as ClapArgs;
 use pinwheel_engine::board::alarms::Confidence;
 use pinwheel_engine::profile::RuleId;
 use pinwheel_lab::drill::{self, Drill, Program, Row};
+use serde_json::{Value, json};
+use signal_hook::consts::SIGHUP;
 use std::fmt::Write;
+use std::time::Duration;
 
 #[derive(Debug, ClapArgs)]
 pub struct DrillArgs {
@@ -34,6 +39,8 @@ pub struct DrillArgs {
 const NAME_COLUMNS: usize = 19;
 /// Most threads of a drill and its child processes.
 const DRILL_THREADS: usize = 24;
+/// Interval between two looks for a signal.
+const LOOK: Duration = Duration::from_millis(10);
 
 pub fn drill(args: &DrillArgs) -> Result<u8, Refusal> {
     if args.victim {
@@ -44,7 +51,7 @@ pub fn drill(args: &DrillArgs) -> Result<u8, Refusal> {
         return Ok(written(say::text(&mut out, &rules()), 0));
     }
     if args.drills.is_empty() {
-        return Ok(written(say::text(&mut out, &list()), 0));
+        return Ok(args.print.result(&mut out, &listed(), list, 0));
     }
     let drills = named(&args.drills)?;
     require_threads("drill", DRILL_THREADS)?;
@@ -53,10 +60,14 @@ pub fn drill(args: &DrillArgs) -> Result<u8, Refusal> {
         Refusal::unusable("drill", found, "a path to start a child process from", "mount /proc")
     })?;
     let program = Program { path, words: ["drill", "--victim"].map(Into::into).to_vec() };
-    let mut rows = Vec::new();
-    for drill in drills {
+    let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
+    let (mut rows, mut signal) = (Vec::new(), None);
+    'drills: for drill in drills {
         for turn in 1..=args.repeat {
-            let row = drill::run(drill, &program);
+            let row = run(drill, &program, &signals, &mut signal);
+            if signal.is_some() {
+                break 'drills;
+            }
             say::people(&format!("pinwheel: drill {} {turn}/{}: {}", row.drill, args.repeat, outcome(&row)));
             let is_permitted = row.permitted;
             rows.push(row);
@@ -65,14 +76,31 @@ pub fn drill(args: &DrillArgs) -> Result<u8, Refusal> {
             }
         }
     }
-    let status = u8::from(!rows.iter().all(Row::is_right));
+    let status = signal.map_or_else(|| u8::from(!rows.iter().all(Row::is_right)), |signal| 128 + signal as u8);
     Ok(args.print.result(&mut out, &rows, || matrix(&rows), status))
 }
 
+/// Runs one drill; a signal meanwhile ends it, and its row says nothing.
+fn run(drill: Drill, program: &Program, signals: &Signals, signal: &mut Option<i32>) -> Row {
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| drill::run(drill, program));
+        while !running.is_finished() {
+            *signal = signal.or(signals.received()).or_else(|| signals.has_hung_up().then_some(SIGHUP));
+            if signal.is_some() {
+                drill::end();
+            }
+            pause();
+        }
+        running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "a cold wait for the drill's end")]
+fn pause() {
+    std::thread::sleep(LOOK);
+}
+
 fn named(words: &[String]) -> Result<Vec<Drill>, Refusal> {
-    if words.iter().any(|word| word == "all") {
-        return Ok(Drill::ALL.to_vec());
-    }
     let find = |word: &String| {
         Drill::from_name(word).ok_or_else(|| {
             let known: Vec<&str> = Drill::ALL.iter().map(|drill| drill.name()).collect();
@@ -80,7 +108,15 @@ fn named(words: &[String]) -> Result<Vec<Drill>, Refusal> {
             Refusal::unusable("drill", format!("{word:?}"), expected, "name one of these")
         })
     };
-    words.iter().map(find).collect()
+    let drills = words.iter().filter(|word| *word != "all").map(find).collect::<Result<Vec<_>, _>>()?;
+    Ok(if words.iter().any(|word| word == "all") { Drill::ALL.to_vec() } else { drills })
+}
+
+/// The list as JSON.
+fn listed() -> Vec<Value> {
+    let row =
+        |drill: &Drill| json!({ "drill": drill.name(), "expected": drill.expected().name(), "what": drill.what() });
+    Drill::ALL.iter().map(row).collect()
 }
 
 fn list() -> String {
@@ -137,23 +173,25 @@ fn matrix(rows: &[Row]) -> String {
         "{:<NAME_COLUMNS$} {:<24} {:<24} {:>7} {:>10} {:>9} {:>9}",
         "drill", "expected", "given", "right", "sure", "median", "worst"
     );
-    let mut names: Vec<&str> = rows.iter().map(|row| row.drill).collect();
-    names.dedup();
-    for name in names {
-        let mine: Vec<&Row> = rows.iter().filter(|row| row.drill == name).collect();
-        let Some(first) = mine.first() else { continue };
-        if !first.permitted {
-            let reason = first.reason.as_deref().unwrap_or("");
-            let _ = writeln!(text, "{name:<NAME_COLUMNS$} {:<24} not permitted here: {reason}", first.expected);
+    for (at, first) in rows.iter().enumerate() {
+        let name = first.drill;
+        if rows[..at].iter().any(|row| row.drill == name) {
             continue;
         }
+        let (mine, refused): (Vec<&Row>, Vec<&Row>) =
+            rows.iter().filter(|row| row.drill == name).partition(|row| row.permitted);
+        if let Some(refused) = refused.first() {
+            let reason = refused.reason.as_deref().unwrap_or("");
+            let _ = writeln!(text, "{name:<NAME_COLUMNS$} {:<24} not permitted here: {reason}", first.expected);
+        }
+        let Some(first) = mine.first() else { continue };
         let right = mine.iter().filter(|row| row.is_right()).count();
         let shown = mine.iter().find(|row| !row.is_right()).unwrap_or(first);
         let given = shown.given.as_deref().or(shown.reason.as_deref()).unwrap_or("nothing");
         let mut times: Vec<f64> = mine.iter().filter_map(|row| row.time_to_verdict_ms).collect();
         times.sort_by(f64::total_cmp);
         let time = |at: usize| times.get(at).map_or_else(|| "-".to_owned(), |ms| format!("{ms:.0} ms"));
-        let sure = match first.confidence {
+        let sure = match shown.confidence {
             Some(Confidence::Certain) => "certain",
             Some(Confidence::Likely) => "likely",
             _ => "-",
@@ -179,6 +217,7 @@ mod tests {
     fn drills_are_taken_by_name_and_an_unknown_one_says_which_there_are() {
         assert_eq!(named(&["sleep".into(), "sigstop".into()]).unwrap(), [Drill::Sleep, Drill::Sigstop]);
         assert_eq!(named(&["all".into()]).unwrap().len(), Drill::ALL.len());
+        assert!(named(&["all".into(), "nap".into()]).is_err());
         let refused = named(&["nap".into()]).unwrap_err().to_string();
         assert!(refused.contains("nap") && refused.contains("long-handler"), "{refused}");
         assert_eq!(list().lines().count(), Drill::ALL.len() + 1);
@@ -208,6 +247,11 @@ mod tests {
         assert!(!other_root.is_right(), "the incident has another root");
         let refused = Row { permitted: false, reason: Some("no".into()), ..row(None, None) };
         assert!(refused.is_right());
+        // It could not be repeated, and another drill came between.
+        let again = |row: &Row| Row { drill: "sigstop", ..row.clone() };
+        let shown = matrix(&[rows[0].clone(), again(&rows[0]), refused.clone()]);
+        assert_eq!(shown.lines().filter(|line| line.starts_with("sleep ")).count(), 2, "{shown}");
+        assert!(shown.contains("1/1") && !shown.contains("2/2") && shown.contains("not permitted here: no"), "{shown}");
         assert!(matrix(&[refused]).contains("not permitted here: no"));
     }
 }

@@ -46,7 +46,7 @@ fn text(found: &SimulationResult) -> String {
     );
     // Writing to a String cannot fail.
     for (name, count) in faults {
-        let _ = writeln!(text, "  injected {name:<24} {:>13}", grouped(*count));
+        let _ = writeln!(text, "  {name:<24} {:>13}", grouped(*count));
     }
     for Violation { seed, step, what } in violations.iter().take(VIOLATIONS_SHOWN_MAX) {
         let _ = writeln!(

@@ -1,7 +1,9 @@
 //! Alarms as the operator meets them: on the console, and in the report.
 
 use crate::terminal::Terminal;
-use crate::world::{SHORT_DRAIN, World, calm_lab_with, engine};
+use crate::world::{Ran, SHORT_DRAIN, World, calm_lab_with, engine, until};
+use rustix::process::{Pid, Signal, kill_process};
+use std::process::Stdio;
 
 const DIES: (&str, &str) = ("role_panic: None", "role_panic: Some((role: Poll, after_items: 1000))");
 
@@ -39,8 +41,29 @@ fn drills_are_listed_and_an_unknown_one_is_refused_with_those_there_are() {
     for name in ["long-handler", "sigstop", "ptrace-stop", "cpu-quota", "claims-work"] {
         assert!(listed.contains(name), "{listed}");
     }
+    let rows = world.run("drill --json").exits(0).json();
+    assert_eq!(
+        (rows[0]["drill"].as_str(), rows[0]["expected"].as_str(), rows.as_array().map(Vec::len)),
+        (Some("long-handler"), Some("long handler"), Some(listed.lines().count() - 1))
+    );
     assert!(world.run("drill --rules").exits(0).text().contains("(id: Heartbeat, severity: Warn"));
     world.run("drill nap").exits(2);
     let refused = world.run("drill lost-ack --json").exits(0).json();
     assert_eq!((refused[0]["permitted"].as_bool(), refused[0]["drill"].as_str()), (Some(false), Some("lost-ack")));
+}
+
+#[test]
+fn a_signal_ends_a_drill_which_leaves_nothing() {
+    let _one = engine();
+    let world = World::new();
+    // The device completes nothing for some ten seconds until the verdict.
+    let mut command = world.command("drill slots-fill --json");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let boards = || std::fs::read_dir(world.path("shm")).into_iter().flatten().map(|entry| entry.unwrap().file_name());
+    let has_board = || boards().any(|name| name.to_string_lossy().starts_with("board-"));
+    until("a board", || has_board() || child.try_wait().unwrap().is_some());
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let ran = Ran::new("drill", child.wait_with_output().unwrap()).exits(143);
+    assert_eq!(ran.json(), serde_json::json!([]));
+    assert!(!has_board(), "{:?}", boards().collect::<Vec<_>>());
 }

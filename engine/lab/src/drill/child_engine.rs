@@ -8,13 +8,13 @@ use super::drill_engine::{DrillEngine, Pages, profile, rest};
 use super::{DrillError, DrillVerdict, VERDICT_LIMIT};
 use crate::board::alarms::Confidence;
 use crate::clock::Clock;
-use crate::units::Nanos;
+use crate::units::Ticks;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 /// How a child engine is started.
@@ -84,7 +84,8 @@ fn print(line: &Value) {
 /// A child with a running engine.
 pub(super) struct ChildEngine {
     child: Child,
-    lines: Receiver<Value>,
+    /// What it says, each line with the time at which it came.
+    lines: Receiver<(Ticks, Value)>,
     /// Its thread that runs dispatch.
     pub(super) tid: u32,
     clock: Clock,
@@ -104,21 +105,22 @@ impl ChildEngine {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(failed)?;
         let (sender, lines) = channel();
-        let output = child.stdout.take();
+        let (output, clock) = (child.stdout.take(), Clock::machine());
+        let its_clock = clock.clone();
         #[expect(clippy::disallowed_methods, reason = "cold: reads what the child says")]
         std::thread::spawn(move || {
             let lines = output.into_iter().flat_map(|output| BufReader::new(output).lines());
             for line in lines.map_while(Result::ok) {
                 let Ok(value) = serde_json::from_str(&line) else { continue };
-                if sender.send(value).is_err() {
+                if sender.send((its_clock.ticks(), value)).is_err() {
                     return;
                 }
             }
         });
-        let mut child = ChildEngine { child, lines, tid: 0, clock: Clock::machine(), boards };
+        let mut child = ChildEngine { child, lines, tid: 0, clock, boards };
         before(child.pid())?;
         child.child.stdin.as_mut().map_or(Ok(()), |stdin| stdin.write_all(b"go\n")).map_err(failed)?;
-        let live = child
+        let (_, live) = child
             .lines
             .recv_timeout(LIVE_LIMIT)
             .map_err(|_| DrillError::Failed("the child engine was not live in time".into()))?;
@@ -134,21 +136,31 @@ impl ChildEngine {
     }
 
     /// Discards the lines printed so far.
-    pub(super) fn mark(&self) -> crate::units::Ticks {
+    pub(super) fn mark(&self) -> Ticks {
         while self.lines.try_recv().is_ok() {}
         self.clock.ticks()
     }
 
-    pub(super) fn since(&self, from: crate::units::Ticks) -> u64 {
-        let Nanos(ns) = self.clock.rate().nanos(self.clock.ticks().since(from));
-        ns
+    /// Nanoseconds since `from`.
+    pub(super) fn since(&self, from: Ticks) -> u64 {
+        self.nanos(self.clock.ticks(), from)
+    }
+
+    fn nanos(&self, at: Ticks, from: Ticks) -> u64 {
+        self.clock.rate().nanos(at.since(from)).0
     }
 
     /// The first verdict with cause `expected` printed after `from`; else the last of any.
-    pub(super) fn verdict(&self, expected: &str, from: crate::units::Ticks) -> Result<DrillVerdict, DrillError> {
+    pub(super) fn verdict(&self, expected: &str, from: Ticks) -> Result<DrillVerdict, DrillError> {
         let mut last = None;
-        while self.since(from) < u64::try_from(VERDICT_LIMIT.as_nanos()).unwrap_or(u64::MAX) {
-            let Ok(line) = self.lines.recv_timeout(LOOK) else { continue };
+        while self.since(from) < u64::try_from(VERDICT_LIMIT.as_nanos()).unwrap_or(u64::MAX) && !super::is_over() {
+            let (at, line) = match self.lines.recv_timeout(LOOK) {
+                Ok(said) => said,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return last.ok_or_else(|| DrillError::Failed("the child engine ended without an alarm".into()));
+                }
+            };
             let text = |key: &str| line[key].as_str().map(str::to_owned);
             let Some(cause) = text("cause") else { continue };
             let confidence = match line["confidence"].as_str() {
@@ -165,7 +177,7 @@ impl ChildEngine {
                 sentence,
                 culprit: text("culprit"),
                 stack: Vec::new(),
-                after_ns: self.since(from),
+                after_ns: self.nanos(at, from),
             };
             if given.cause == expected {
                 return Ok(given);
@@ -183,5 +195,35 @@ impl Drop for ChildEngine {
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.boards);
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{ChildEngine, Program};
+    use std::io::Write;
+
+    /// A child that is live at once, and says a cause for each further line.
+    const CHILD: &str = r#"read go; echo '{"live":true,"tid":1}'; while read more; do echo '{"cause":"died"}'; done"#;
+    const TRIES: usize = 20;
+
+    #[test]
+    fn a_verdict_has_the_time_at_which_the_child_said_it() {
+        let words = ["-c", CHILD].map(Into::into).to_vec();
+        let mut child = ChildEngine::start(&Program { path: "/bin/sh".into(), words }, |_| Ok(())).unwrap();
+        // On a busy machine the thread that reads the child's lines may come late.
+        let is_of_the_line = |child: &mut ChildEngine| {
+            let from = child.mark();
+            child.child.stdin.as_mut().unwrap().write_all(b"more\n").unwrap();
+            while child.since(from) < 20_000_000 {
+                std::thread::yield_now();
+            }
+            child.verdict("died", from).unwrap().after_ns < 20_000_000
+        };
+        assert!((0..TRIES).any(|_| is_of_the_line(&mut child)));
+        drop(child.child.stdin.take());
+        let said = child.verdict("died", child.mark()).unwrap_err().to_string();
+        assert_eq!(said, "the child engine ended without an alarm");
     }
 }

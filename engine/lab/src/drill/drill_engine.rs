@@ -126,7 +126,7 @@ impl DrillEngine {
             if let Some(found) = shows(&self.running.snapshot()) {
                 return Some(found);
             }
-            if self.waited(from) >= limit || self.running.is_finished() {
+            if self.waited(from) >= limit || self.running.is_finished() || super::is_over() {
                 return shows(&self.running.snapshot());
             }
             rest(LOOK);
@@ -173,7 +173,9 @@ impl DrillEngine {
         }
         let now = self.running.snapshot();
         let other = now.alarms.iter().find(came);
-        other.map(|alarm| given(&now, alarm, alarm.judged_after_ns.unwrap_or(0))).ok_or_else(|| {
+        let after_ns =
+            |alarm: &AlarmView| (alarm.onset_ns + alarm.judged_after_ns.unwrap_or(0)).saturating_sub(from_ns);
+        other.map(|alarm| given(&now, alarm, after_ns(alarm))).ok_or_else(|| {
             let later = now.alarms.iter().filter(|alarm| alarm.last_ns >= from_ns);
             let others: Vec<&str> = later.map(|alarm| alarm.sentence.as_str()).collect();
             let others = if others.is_empty() { "none at all".to_owned() } else { others.join("; ") };

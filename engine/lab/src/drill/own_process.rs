@@ -1,7 +1,8 @@
 //! Drills on an engine in this process: each provokes a fault, waits for the verdict, and undoes
 //! the fault.
 //!
-//! On the drill's thread. Helpers (a shell, a thread) end with their drill.
+//! On the drill's thread. Helpers (a shell, a thread) end with their drill; a shell also ends with this
+//! process, however that ends.
 
 use super::control_group::ControlGroup;
 use super::drill_engine::{DrillEngine, Pages, profile, rest};
@@ -177,11 +178,14 @@ fn core_outside_cpuset() -> Result<DrillVerdict, DrillError> {
 /// A shell that waits for a line on its standard input, and then runs a script. Killed when dropped.
 struct Shell(Child);
 
-/// Takes its core for ever.
-const SPIN: &str = "read go; while :; do :; done";
+/// Takes its core until process `parent` ends.
+fn spin(parent: u32) -> String {
+    format!("read go && while kill -0 {parent}; do :; done")
+}
+
 /// Takes its core by one process after the other, each some 20 ms long.
 const SPIN_IN_TURNS: &str =
-    "read go; for turn in 1 2 3 4 5 6 7 8; do (n=0; while [ $n -lt 20000 ]; do n=$((n+1)); done); done";
+    "read go && for turn in 1 2 3 4 5 6 7 8; do (n=0; while [ $n -lt 20000 ]; do n=$((n+1)); done); done";
 
 impl Shell {
     fn start(core: u32, script: &str) -> std::io::Result<Shell> {
@@ -241,7 +245,7 @@ fn many_competitors(
 
 /// A device that hangs and a competitor at once are two incidents, each with its own root.
 fn two_causes(engine: &DrillEngine, core: Option<u32>) -> Result<DrillVerdict, DrillError> {
-    let mut shell = first_shell(core, SPIN)?;
+    let mut shell = first_shell(core, &spin(std::process::id()))?;
     let from_ns = engine.now_ns();
     engine.drill_command.request(RoleKind::Device, Misbehaviour::StandStill, Duration::ZERO);
     shell.spin();
@@ -275,7 +279,7 @@ fn competitor(
     about: impl Fn(&AlarmView) -> bool,
 ) -> Result<DrillVerdict, DrillError> {
     let core = core.ok_or_else(|| DrillError::NotPermitted("no hot thread could be pinned".into()))?;
-    let shell = || start_shell(core, SPIN);
+    let shell = || start_shell(core, &spin(std::process::id()));
     let first = shell()?;
     let goes_first = priority::set(Some(first.0.id()), Priority::Fifo(1)).is_ok();
     let mut shells = vec![first];
@@ -340,8 +344,9 @@ fn full_ring() -> Result<DrillVerdict, DrillError> {
         window_shots: profile.slots as usize + REORDER_SLACK,
         error_name: |code| ErrorCode::from_number(code).map_or("unknown", ErrorCode::name),
     });
-    let sink = sink.map_err(|error| failed(&error))?;
-    let done = DrillEngine::start(profile, Some(sink), Pages::None).and_then(|engine| {
+    let engine =
+        sink.map_err(|error| failed(&error)).and_then(|sink| DrillEngine::start(profile, Some(sink), Pages::None));
+    let done = engine.and_then(|engine| {
         let is_full = |ring: &crate::board::snapshot::RingView| ring.name == "answers" && ring.depth >= ring.capacity;
         let full =
             engine.until(super::VERDICT_LIMIT * 4, |now| now.silos[0].rings.iter().any(is_full).then_some(now.at_ns));
@@ -364,5 +369,40 @@ fn enough_memory() -> Result<(), DrillError> {
              its control group"
         ))),
         _ => Ok(()),
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Shell, spin};
+    use crate::host::pin::allowed_cores;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_shell_that_takes_a_core_ends_with_the_process_that_it_disturbs() {
+        let core = allowed_cores().unwrap()[0];
+        let parent = || Command::new("/bin/cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let mut cat = parent();
+        let mut shell = Shell::start(core, &spin(cat.id())).unwrap();
+        shell.spin();
+        let cpu_ticks = |pid: u32| -> u64 {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+            let fields = stat.rsplit_once(')').unwrap().1.split_whitespace();
+            fields.skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+        };
+        while cpu_ticks(shell.0.id()) < 5 {
+            assert_eq!(shell.0.try_wait().unwrap(), None);
+            std::thread::yield_now();
+        }
+        cat.kill().unwrap();
+        cat.wait().unwrap();
+        shell.0.wait().unwrap();
+        // Before it was told to spin.
+        let mut cat = parent();
+        let mut shell = Shell::start(core, &spin(cat.id())).unwrap();
+        shell.0.wait().unwrap();
+        cat.kill().unwrap();
+        cat.wait().unwrap();
     }
 }

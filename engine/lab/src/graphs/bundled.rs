@@ -26,7 +26,7 @@ pub fn bundled(name: &str, tasks: u32) -> Option<GraphSpec> {
     let root = |power: u32| (f64::from(tasks).powf(1.0 / f64::from(power)).round() as u32).max(1);
     Some(match name {
         "matmul" => matmul(root(3)),
-        "attention" => attention(root(2)),
+        "attention" => attention(f64::from(tasks.div_ceil(3)).sqrt().round() as u32),
         "offload" => offload(tasks.div_ceil(3)),
         _ => of_predecessors(name, &predecessors(name, tasks)?),
     })
@@ -155,7 +155,8 @@ mod tests {
             for tasks in [1, 100, 1_000] {
                 let graph = bundled(name, tasks).unwrap_or_else(|| panic!("{name} is bundled"));
                 assert_eq!(graph.check(), Ok(()), "{name}");
-                assert!(graph.tasks.len() <= 4 * tasks as usize && graph.tasks.len() >= tasks as usize / 2, "{name}");
+                let found = graph.tasks.len();
+                assert!(found <= 2 + 5 * tasks as usize / 4 && found >= 4 * tasks as usize / 5, "{name}: {found}");
             }
         }
         assert_eq!(bundled("nonsense", 10), None);

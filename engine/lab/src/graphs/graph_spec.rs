@@ -9,6 +9,8 @@ use serde::Deserialize;
 
 /// Most tasks of a graph.
 pub const TASKS_MAX: usize = 1 << 20;
+/// Most elements of all tensors together, where bodies compute with them: 1 GiB.
+pub const ELEMENTS_MAX: u64 = 1 << 28;
 
 /// The body of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -122,6 +124,11 @@ pub enum GraphSpecError {
     },
     #[error("tasks: found {found}, expected 1..={TASKS_MAX}; change the list")]
     Tasks { found: usize },
+    #[error(
+        "tensors: found {found} elements, expected at most {ELEMENTS_MAX} where a task copies or multiplies; make them \
+         smaller"
+    )]
+    Elements { found: u64 },
     #[error("task {task}: found {found}, expected {expected}; change it")]
     Task { task: usize, found: String, expected: String },
 }
@@ -170,7 +177,14 @@ impl GraphSpec {
             }
             self.check_kernel(task, row)?;
         }
-        Ok(())
+        let elements = |shape: &Shape| u64::from(shape.rows) * u64::from(shape.columns);
+        let found = self.tensors.iter().map(elements).fold(0, u64::saturating_add);
+        if self.computes() && found > ELEMENTS_MAX { Err(GraphSpecError::Elements { found }) } else { Ok(()) }
+    }
+
+    /// Whether a body reads or writes elements.
+    pub(super) fn computes(&self) -> bool {
+        self.tasks.iter().any(|row| matches!(row.kernel, Kernel::Copy | Kernel::MultiplyAdd))
     }
 
     fn check_kernel(&self, task: usize, row: &Row) -> Result<(), GraphSpecError> {
@@ -220,6 +234,7 @@ mod tests {
         }
         assert!(said(&text.replace("[0]", "[1]")).contains("after task 1, expected a task before it"));
         assert!(said(&text.replace("Copy", "MultiplyAdd")).contains("an update of m by n"));
+        assert!(said(&text.replace("(4, 4, 4, 64)", "(65536, 65536, 4, 64)")).contains("found 4294967296 elements"));
         assert!(said("Graph(name: 3)").contains("line 1"));
         let empty = GraphSpec::parse(r#"Graph(name: "none", tensors: [], tasks: [])"#);
         assert_eq!(empty, Err(GraphSpecError::Tasks { found: 0 }));

@@ -75,6 +75,11 @@ pub struct Report {
 pub enum RunError {
     #[error(transparent)]
     Compile(#[from] CompileError),
+    #[error(
+        "found {tasks} tasks that name none before them, expected at most {PAIRS_MAX} for --deps explicit to find those; \
+         take --deps overlap or fewer tasks"
+    )]
+    Explicit { tasks: usize },
     #[error("task {task}: {error}")]
     Submit { task: usize, error: SubmitError },
     #[error(transparent)]
@@ -92,7 +97,7 @@ struct Bodies {
 
 impl Bodies {
     fn new(graph: &Arc<GraphSpec>, clock: &Clock, keeps_spans: bool) -> Bodies {
-        let computes = graph.tasks.iter().any(|row| matches!(row.kernel, Kernel::Copy | Kernel::MultiplyAdd));
+        let computes = graph.computes();
         let elements = |shape: &Shape| if computes { shape.rows as usize * shape.columns as usize } else { 0 };
         let one = || AtomicU32::new(1.0f32.to_bits());
         Bodies {
@@ -295,6 +300,9 @@ pub fn run_graph(spec: &GraphSpec, config: &Config, clock: &Clock) -> Result<(Re
     let spec = &Arc::new(spec.clone());
     let reference = reference_of(spec, config.deps);
     let named = reference.as_deref().filter(|_| config.deps == Deps::Explicit);
+    if config.deps == Deps::Explicit && named.is_none() && spec.tasks.iter().all(|row| row.after.is_empty()) {
+        return Err(RunError::Explicit { tasks: spec.tasks.len() });
+    }
     let order_violations = match &reference {
         Some(reference) => Some(violations(spec, config, clock, reference)?),
         None => None,
@@ -458,6 +466,14 @@ mod tests {
                 run_graph(&graph, &config, &Clock::machine()).unwrap_or_else(|error| panic!("{deps:?}: {error}"));
             assert_eq!((report.critical_path_tasks, report.order_violations), (Some(2), Some(0)), "{deps:?}");
         }
+    }
+
+    #[test]
+    fn a_graph_without_known_dependencies_is_not_run_in_any_order() {
+        let graph = bundled::bundled("matmul", 6_000).unwrap_or_else(|| panic!("it is bundled"));
+        let config = Config { deps: Deps::Explicit, workers: workers_for(&graph, 1), ..Config::default() };
+        let said = run_graph(&graph, &config, &Clock::machine()).map_err(|error| error.to_string());
+        assert!(said.is_err_and(|said| said.contains("found 5832 tasks that name none before them")));
     }
 
     #[test]

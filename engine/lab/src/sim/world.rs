@@ -223,6 +223,17 @@ impl<'a> World<'a> {
         if let Some((index, times)) = self.answered.iter().enumerate().find(|(_, times)| **times != 1) {
             return Some(format!("shot {index} was answered {times} times"));
         }
+        let counted = [
+            self.sum(|silo| board::get(&self.board.harvest(silo).answered)),
+            self.sum(|silo| board::get(&self.board.harvest(silo).errored)),
+            self.sum(|silo| self.board.harvest(silo).errors.iter().map(board::get).sum()),
+        ];
+        let errors = self.streams.iter().map(|stream| stream.errors).sum();
+        if counted != [SHOTS, errors, errors] {
+            return Some(format!(
+                "answers, errors and errors by code: counted {counted:?}, found {SHOTS} and {errors}"
+            ));
+        }
         (0..self.streams()).find_map(|stream| self.misjudged(stream))
     }
 
@@ -397,8 +408,12 @@ impl<'a> World<'a> {
         let streams = u64::from(self.streams());
         for reader in &mut self.answers {
             while let Some(answer) = reader.read() {
-                let index = answer.sequence * streams + u64::from(answer.stream);
-                let times = self.answered.get_mut(index as usize)?;
+                let Answer { stream, sequence, .. } = answer;
+                let index = sequence.saturating_mul(streams).saturating_add(stream.into());
+                let submitted = self.answered.get_mut(index as usize).filter(|_| u64::from(stream) < streams);
+                let Some(times) = submitted else {
+                    return Some(format!("stream {stream}: {sequence} was answered and never submitted"));
+                };
                 *times += 1;
                 if *times > 1 {
                     return Some(format!("shot {index} was answered {times} times"));
@@ -527,4 +542,25 @@ fn by_network(attached: &mut [Attached], network: &mut Network) {
 fn outcome(silo: &SiloView, outcome: OverflowOutcome) -> u64 {
     let counted = silo.overflow.outcomes.iter().find(|counted| counted.outcome == outcome.name());
     counted.map_or(0, |counted| counted.count)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Answer, Inputs, SHOTS, World};
+    use pinwheel_edge::ring::broadcast::channel;
+
+    #[test]
+    fn an_answer_to_a_shot_that_was_not_submitted_is_a_violation() {
+        let inputs = Inputs::new().unwrap();
+        let mut world = World::new(&inputs, 0).unwrap();
+        for (stream, sequence) in [(0, SHOTS), (0, u64::MAX), (3, 0)] {
+            let (mut sink, readers) = channel(8, 1);
+            world.answers = readers;
+            assert!(
+                sink.try_write_over(Answer::default, |answer| (answer.stream, answer.sequence) = (stream, sequence))
+            );
+            assert!(world.take_answers().is_some_and(|what| what.contains("never submitted")), "{stream} {sequence}");
+        }
+    }
 }

@@ -17,7 +17,9 @@ use std::fs;
 use std::io::{Read, Write};
 use std::num::NonZero;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -358,10 +360,19 @@ impl<'a> Target<'a> {
             let _ = child.kill();
         }
         drop(terminal);
-        if let Err(Hang(evidence)) = crate::world::wait(&mut child, PATIENCE) {
-            tally.hang("attach after its terminal was lost", evidence);
+        match crate::world::wait(&mut child, PATIENCE) {
+            Err(Hang(evidence)) => tally.hang("attach after its terminal was lost", evidence),
+            Ok(status) => judge_console(status, tally),
         }
         tally.fault("attach console");
+    }
+}
+
+/// A console whose terminal was lost, whose engine has ended, or that was killed: no crash, and no panic (101).
+fn judge_console(status: ExitStatus, tally: &mut Tally) {
+    let is_known = matches!((status.code(), status.signal()), (Some(0..=2 | 129), _) | (_, Some(1 | 9)));
+    if !is_known {
+        tally.violation("attach in a terminal ended by itself", status.to_string());
     }
 }
 
@@ -400,4 +411,23 @@ fn spins(draw: &mut Draw) -> (String, String) {
 fn control_socket(world: &World) -> Option<PathBuf> {
     let runs = fs::read_dir(world.path("logs")).ok()?;
     runs.flatten().map(|run| run.path().join("control.sock")).find(|path| path.exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::judge_console;
+    use crate::tally::Tally;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    #[test]
+    fn a_console_that_panics_or_crashes_is_reported() {
+        let found = |status: i32| {
+            let mut tally = Tally::default();
+            judge_console(ExitStatus::from_raw(status), &mut tally);
+            tally.violations.len()
+        };
+        // Exit statuses 0 and 2, signal 9; then a panic, an abort and a segmentation fault.
+        assert_eq!([found(0), found(2 << 8), found(9), found(101 << 8), found(6), found(11)], [0, 0, 0, 1, 1, 1]);
+    }
 }

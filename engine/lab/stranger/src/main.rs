@@ -45,7 +45,7 @@ mod terminal;
 mod world;
 
 use model::Model;
-use rounds::Models;
+use rounds::{Kind, Models};
 use std::fs;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -74,7 +74,7 @@ struct Options {
     json: bool,
     binary: Option<PathBuf>,
     round: Option<u64>,
-    kind: Option<String>,
+    kind: Option<Kind>,
     machine_faults: bool,
 }
 
@@ -96,7 +96,7 @@ fn options() -> Option<Options> {
             "--json" => options.json = true,
             "--binary" => options.binary = Some(words.next()?.into()),
             "--round" => options.round = Some(words.next()?.parse().ok()?),
-            "--kind" => options.kind = Some(words.next()?),
+            "--kind" => options.kind = Some(Kind::from_name(&words.next()?)?),
             "--machine-faults" => options.machine_faults = true,
             _ => return None,
         }
@@ -178,7 +178,7 @@ fn main() -> ExitCode {
     let (from, mut tally) = (Instant::now(), Tally::default());
     for number in options.round.unwrap_or(0).. {
         let began = Instant::now();
-        let (name, round) = rounds::run(&tree, &mut models, options.seed, number, options.kind.as_deref());
+        let (name, round) = rounds::run(&tree, &mut models, options.seed, number, options.kind);
         let (shots, faults) = (round.shots, round.faults.values().sum::<u64>());
         let verdict = if round.is_sound() { "sound" } else { "VIOLATION" };
         eprintln!(

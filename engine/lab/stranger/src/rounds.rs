@@ -15,6 +15,7 @@ use crate::tally::Tally;
 use crate::world::{Hang, Ran, Tree, World};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
 /// The bundled models that rounds use.
@@ -50,6 +51,17 @@ pub enum Kind {
     Console,
 }
 
+impl Kind {
+    fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
+
+    /// The kind of this name.
+    pub fn from_name(name: &str) -> Option<Kind> {
+        KINDS.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(name))
+    }
+}
+
 const KINDS: [Kind; 14] = [
     Kind::Burst,
     Kind::Burst,
@@ -68,19 +80,19 @@ const KINDS: [Kind; 14] = [
 ];
 
 /// Runs round `number` of `seed`, or one of `kind` if it is given. Returns its name and what it found.
-pub fn run(tree: &Tree, models: &mut Models, seed: u64, number: u64, kind: Option<&str>) -> (String, Tally) {
+pub fn run(tree: &Tree, models: &mut Models, seed: u64, number: u64, kind: Option<Kind>) -> (String, Tally) {
     let mut draw = Draw::new(seed, number);
     // Each kind once in the first rounds of a run, so that a short run has them all.
     let drawn = *draw.pick(&KINDS);
     let drawn = match kind {
-        Some(name) => *KINDS.iter().find(|kind| format!("{kind:?}").eq_ignore_ascii_case(name)).unwrap_or(&drawn),
+        Some(kind) => kind,
         None if number < 7 => {
             [Kind::Burst, Kind::Datagrams, Kind::Region, Kind::Stream, Kind::Starved, Kind::Corrupted, Kind::Console]
                 [number as usize]
         }
         None => drawn,
     };
-    let name = format!("{drawn:?}").to_lowercase();
+    let name = drawn.name();
     let mut tally = Tally::default();
     match World::new(tree, &format!("{seed}-{number}")) {
         Err(error) => tally.violation("the round's directories cannot be made", error.to_string()),
@@ -184,6 +196,16 @@ fn judge_end(ran: &Ran, ending: Ending, may_err: bool, tally: &mut Tally) -> Opt
     }
 }
 
+/// Reports an engine that was to end by signal 9 and ended before that in another way, or had a panic.
+fn judge_kill(ran: &Ran, tally: &mut Tally) {
+    let trouble = match ran.status.signal() {
+        Some(9) if ran.err.contains("panicked at") => "a panic before it was killed",
+        Some(9) => return,
+        _ => "not ended by the signal that killed it",
+    };
+    tally.violation(format!("{}: {trouble}: {}", ran.words, ran.status), crate::world::tail(&ran.err));
+}
+
 /// The board of an engine that was killed must be readable; how many shots it had accepted.
 fn postmortem(world: &World, pid: u32, tally: &mut Tally) -> Option<u64> {
     let words = format!("postmortem {pid} --logs logs --json");
@@ -247,5 +269,33 @@ fn start_live(world: &World, words: &str, tally: &mut Tally) -> Option<Engine> {
             }
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KINDS, Kind, judge_kill};
+    use crate::tally::Tally;
+    use crate::world::Ran;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    #[test]
+    fn a_kind_has_its_name_and_another_name_is_refused() {
+        assert!(KINDS.into_iter().all(|kind| Kind::from_name(&kind.name()) == Some(kind)));
+        assert_eq!(Kind::from_name("brust"), None);
+    }
+
+    #[test]
+    fn an_engine_that_crashes_before_it_is_killed_is_reported() {
+        let found = |status: i32, err: &str| {
+            let status = ExitStatus::from_raw(status);
+            let ran = Ran { words: "run".into(), status, out: String::new(), err: err.into() };
+            let mut tally = Tally::default();
+            judge_kill(&ran, &mut tally);
+            tally.violations.len()
+        };
+        // Signals 9, 11, and exit status 1.
+        assert_eq!([found(9, ""), found(11, ""), found(1 << 8, ""), found(9, "panicked at x.rs")], [0, 1, 1, 1]);
     }
 }

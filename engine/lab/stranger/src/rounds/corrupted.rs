@@ -4,6 +4,7 @@
 //! (`tui/tests/it/hostile`); here the release binary reads them, of a run that it has just made, and of one that was
 //! killed.
 
+use crate::after::{Ends, look};
 use crate::draw::Draw;
 use crate::engine::{Engine, Out, PATIENCE};
 use crate::tally::Tally;
@@ -39,6 +40,7 @@ pub fn run(world: &World, draw: &mut Draw, tally: &mut Tally) {
         let _ = fs::remove_dir(&file);
         let _ = fs::write(&file, &whole);
     }
+    look(world, Ends::Killed, tally);
 }
 
 /// A run that ended, and one that was killed; the directory of the first.

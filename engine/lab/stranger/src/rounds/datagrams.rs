@@ -3,7 +3,7 @@
 //! The round's thread is the client; another injects faults into the engine. A client sends each shot again
 //! after [`REPEAT`] without an answer, by the same sequence number: a datagram may be lost on its way.
 
-use super::{Ending, Models, judge_end, postmortem, start_live};
+use super::{Ending, Models, judge_end, judge_kill, postmortem, start_live};
 use crate::after::{Ends, look};
 use crate::draw::Draw;
 use crate::engine::{Engine, PATIENCE};
@@ -178,7 +178,8 @@ pub fn finish(world: &World, engine: &mut Engine, ending: Ending, may_err: bool,
     ending.ask(world, engine, tally);
     match engine.end(PATIENCE) {
         Err(Hang(evidence)) => tally.hang(format!("end by {ending:?}"), evidence),
-        Ok(_) if ending == Ending::Kill => {
+        Ok(ran) if ending == Ending::Kill => {
+            judge_kill(&ran, tally);
             postmortem(world, engine.pid, tally);
             look(world, Ends::Killed, tally);
         }

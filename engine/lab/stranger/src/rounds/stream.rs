@@ -5,7 +5,7 @@
 //! the board of a killed engine does.
 
 use super::datagrams::{most_shots, soft_option};
-use super::{Ending, Models, judge_end, postmortem, settle};
+use super::{Ending, Models, judge_end, judge_kill, postmortem, settle};
 use crate::after::{Ends, look};
 use crate::answers::parse;
 use crate::draw::Draw;
@@ -19,6 +19,7 @@ use rustix::fs::{FileType, Mode};
 use serde_json::json;
 use std::fs;
 use std::io::{self, Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -105,7 +106,8 @@ pub fn run(world: &World, models: &mut Models, draw: &mut Draw, tally: &mut Tall
             Err(error) => tally.violation(format!("{words}: no file of answers"), error.to_string()),
         }
     }
-    if ending == Ending::Kill && !ran.status.success() {
+    if ending == Ending::Kill && ran.status.signal().is_some() {
+        judge_kill(&ran, tally);
         let accepted = postmortem(world, engine.pid, tally).unwrap_or(ledger.answered);
         if accepted < ledger.answered {
             tally.violation(
