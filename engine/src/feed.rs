@@ -232,7 +232,8 @@ impl Feed {
         }
         self.clock = clock;
         let block = self.block();
-        board::set(&block.scheduled, self.schedule.arrived(frame.now, self.submitted));
+        let arrived = self.schedule.arrived(frame.now, self.submitted);
+        board::set(&block.scheduled, arrived.min(self.submitted.saturating_add(self.source.available())));
         items
     }
 
@@ -247,6 +248,12 @@ impl Feed {
             self.overflow.clear(now, block, &self.pressure);
             return false;
         };
+        let available = self.source.available();
+        if available == 0 {
+            self.schedule.interrupt();
+            self.overflow.clear(now, block, &self.pressure);
+            return false;
+        }
         if !self.schedule.has_rate() {
             // Without a rate every shot is due now, including the backlog of an earlier rate.
             self.overflow.clear(now, block, &self.pressure);
@@ -258,7 +265,7 @@ impl Feed {
         }
         let Some(truth_known) = self.draw(index, frame) else { return false };
         let (schedule, submitted) = (&self.schedule, self.submitted);
-        let waiting = || schedule.arrived(now, submitted).saturating_sub(submitted);
+        let waiting = || schedule.arrived(now, submitted).saturating_sub(submitted).min(available);
         let refused = match self.overflow.judge(scheduled, bound, waiting, now, &self.settings) {
             Some(outcome) => self.refuse(stream, outcome),
             None => None,
@@ -483,3 +490,6 @@ impl Role for Feed {
         self.draining && self.has_forwarded_all() && has_shown_all && self.has_crossed_all()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -204,11 +204,13 @@ impl Harvester {
         Verdict { frame, is_wrong, by: AnsweredBy(answered.by) }
     }
 
-    /// Whether an answer is not to be trusted, because its gap is below the run's bound; counts it then.
+    /// Whether an answer is not to be trusted, because its gap is below the run's bound, or because the
+    /// rescue decoder gave it, which tells no gap; counts it then.
     #[inline]
     fn abstains(&self, verdict: &Verdict) -> bool {
-        let Some(gap_db) = verdict.by.gap_db() else { return false };
-        let abstained = u64::from(gap_db) < self.pipe.settings.abstain_below_db();
+        let below_db = self.pipe.settings.abstain_below_db();
+        let is_small = || verdict.by.gap_db().map_or(verdict.by.is_rescued(), |gap_db| u64::from(gap_db) < below_db);
+        let abstained = below_db > 0 && is_small();
         if abstained {
             let block = self.block();
             board::add(&block.abstained, 1);

@@ -3,7 +3,7 @@
 //!
 //! Owns one window of sequence numbers and one open shot per stream. Pure: parts and ticks in, a
 //! verdict out, so that tests cover every order of arrival. Called by the link on the feed's
-//! thread; never allocates after construction. Bounds: [`WINDOW`] numbers behind the newest, one
+//! thread; never allocates after construction. Bounds: the [`WINDOW`] newest numbers, one
 //! open shot a stream, [`ROUNDS_MAX`] parts a shot, [`SKIPPED_MAX`] numbers skipped by a single
 //! shot.
 //!
@@ -32,7 +32,7 @@
 use super::packet::{Encoding, Part, Position, ROUNDS_MAX};
 use crate::units::Ticks;
 
-/// Sequence numbers behind the newest for which duplicates are recognised.
+/// Newest sequence numbers among which duplicates are recognised.
 pub const WINDOW: u64 = 256;
 /// Most numbers that a single shot may skip: 100 s at 10,000 shots a second.
 pub const SKIPPED_MAX: u64 = 1 << 20;

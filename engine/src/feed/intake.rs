@@ -136,6 +136,11 @@ impl Intake {
         self.count.is_some_and(|count| self.accepted >= count)
     }
 
+    /// No shot begins any more; those that are open go on.
+    pub(super) fn take_no_more(&mut self) {
+        self.count = Some(self.accepted);
+    }
+
     /// Whether the intake is closed.
     pub(super) fn is_closed(&self) -> bool {
         self.lanes.is_empty()

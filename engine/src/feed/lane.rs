@@ -66,6 +66,11 @@ pub enum Piece {
 }
 
 impl Piece {
+    /// Whether it is a shot, or the first words of one.
+    pub(super) fn begins(self) -> bool {
+        matches!(self, Piece::Whole | Piece::Opens(_))
+    }
+
     fn word(self) -> u64 {
         let (kind, words) = match self {
             Piece::Whole => (0, 0),

@@ -164,8 +164,13 @@ impl Link {
             // Before Live: the ends arrive after the rings are made.
             self.readers.extend(self.taps.try_iter());
         }
-        let has_all = self.intake.is_full(frame.now) && !self.wire.is_awaited(frame.now);
-        if has_all || matches!(frame.phase, Phase::Drain | Phase::Shutdown) {
+        let is_draining = frame.phase == Phase::Drain;
+        if is_draining {
+            // Shots whose rounds are coming were accepted: they go on.
+            self.intake.take_no_more();
+        }
+        let has_all = self.intake.is_full(frame.now) && (is_draining || !self.wire.is_awaited(frame.now));
+        if has_all || frame.phase == Phase::Shutdown {
             self.close();
         }
         // Answers leave before the wire is asked for more.
@@ -173,7 +178,7 @@ impl Link {
         if !self.intake.is_closed() {
             items += self.take_in(frame);
         }
-        if frame.phase == Phase::Live && !self.is_wire_closed {
+        if matches!(frame.phase, Phase::Live | Phase::Drain) && !self.is_wire_closed {
             if board::get(&self.board.source().state) == 0 {
                 board::set(&self.board.source().state, 1);
                 self.wire.open();

@@ -46,17 +46,20 @@ impl Feed {
     pub(super) fn forward(&mut self, frame: &Frame<'_>) -> u32 {
         let (mut items, mut clock) = (0, self.clock);
         let mut readings = clock.begin(frame);
-        // While the feed is held, shots wait in the lane.
+        // While the feed is held, shots wait in the lane. Those under way go on, up to the first that waits.
         let runs = self.runs(frame);
         let mut now = frame.now;
         if !runs {
             // What waits because the feed is held is no overflow.
             self.overflow.clear(now, self.board.feed(self.share.silo), &self.pressure);
         }
-        while runs && items < BUDGET_ITEMS {
+        while items < BUDGET_ITEMS {
             // Without a shot the clock is not read.
-            if self.has_none_waiting() {
+            let Some(piece) = self.first_waiting() else {
                 self.overflow.clear(now, self.board.feed(self.share.silo), &self.pressure);
+                break;
+            };
+            if !runs && piece.begins() {
                 break;
             }
             now = readings.next(frame);
@@ -80,9 +83,9 @@ impl Feed {
         items
     }
 
-    fn has_none_waiting(&mut self) -> bool {
-        let Source::Live(live) = &mut self.source else { return true };
-        live.lane.peek().is_none()
+    fn first_waiting(&mut self) -> Option<Piece> {
+        let Source::Live(live) = &mut self.source else { return None };
+        live.lane.peek().map(|(.., piece)| piece)
     }
 
     fn forward_next(&mut self, now: Ticks) -> bool {
@@ -90,7 +93,7 @@ impl Feed {
         let Some((stream, _, piece)) = live.lane.peek() else { return false };
         // Where streams may move, shots are complete.
         let bound = self.bound(stream);
-        let begins = matches!(piece, Piece::Whole | Piece::Opens(_));
+        let begins = piece.begins();
         if (begins || !bound.is_direct) && !self.has_room(bound, stream, Some(now)) {
             return false;
         }

@@ -151,7 +151,9 @@ pub fn request(datagram: &[u8]) -> Option<Request<'_>> {
         return None;
     }
     match (datagram[5], &datagram[6..8]) {
-        (HELLO, [0, 0]) if datagram.len() == HEADER_BYTES => Some(Request::Hello { session: u64_at(datagram, 16) }),
+        (HELLO, [0, 0]) if datagram.len() == HEADER_BYTES && datagram[24..].iter().all(|byte| *byte == 0) => {
+            Some(Request::Hello { session: u64_at(datagram, 16) })
+        }
         (SHOT, _) => Some(Request::Shot(part(datagram))),
         _ => None,
     }

@@ -2,7 +2,8 @@
 //!
 //! Owns the start of the present rate and the shot count at that time. Arrivals are evenly spaced.
 //! A change of rate starts a new count and keeps the backlog; while the feed is held no shot
-//! arrives and none is due. No bounds of its own.
+//! arrives and none is due. A shot that its source does not have yet arrives when it comes. No bounds
+//! of its own.
 
 use crate::hot::Flow;
 use crate::units::{TickRate, Ticks};
@@ -17,13 +18,11 @@ pub(super) struct Schedule {
     /// Time and count at which the present rate began; `None` before the first shot.
     start: Option<(Ticks, u64)>,
     ticks_per_shot: f64,
-    /// Shots that had arrived when the present rate began.
-    arrived_before: u64,
 }
 
 impl Schedule {
     pub(super) fn new(fraction: f64) -> Schedule {
-        Schedule { fraction, rate_hz: None, flow: Flow::Runs, start: None, ticks_per_shot: 0.0, arrived_before: 0 }
+        Schedule { fraction, rate_hz: None, flow: Flow::Runs, start: None, ticks_per_shot: 0.0 }
     }
 
     /// Applies the engine's rate (`None`: unpaced) from `now` on, with `submitted` shots sent.
@@ -31,11 +30,16 @@ impl Schedule {
         if self.start.is_some() && rate_hz == self.rate_hz && flow == self.flow {
             return;
         }
-        self.arrived_before = self.arrived(now, submitted);
+        self.start = Some((now, self.arrived(now, submitted)));
         (self.rate_hz, self.flow) = (rate_hz, flow);
-        self.start = Some((now, self.arrived_before));
         let ticks_per_s = rate.ticks(crate::units::Nanos(1_000_000_000)).0 as f64;
         self.ticks_per_shot = rate_hz.map_or(0.0, |hz| ticks_per_s / (hz * self.fraction).max(1e-9));
+    }
+
+    /// The source does not have the shot that is due: it and those after it are due from the next
+    /// [`Schedule::follow`] on.
+    pub(super) fn interrupt(&mut self) {
+        self.start = None;
     }
 
     /// Whether shots have a rate; otherwise they are unpaced.

@@ -53,6 +53,15 @@ pub enum Drawn {
 }
 
 impl Source {
+    /// Shots that it has now; all ones where it does not run out of them before its end. Only a reader has
+    /// none at times; the end of its input counts as one.
+    pub(super) fn available(&self) -> u64 {
+        match self {
+            Source::Stage(stage) => stage.available(),
+            Source::Sampler(_) | Source::Replay { .. } | Source::Live(_) => u64::MAX,
+        }
+    }
+
     /// Writes the shot at index `index` of the input.
     pub fn draw(&mut self, index: u64, detectors: &mut [u64], observables: &mut [u64]) -> Drawn {
         match self {

@@ -82,6 +82,12 @@ impl StageFill {
 }
 
 impl StageEnd {
+    /// Shots in the stage, or its end; all ones if it is full: its reader may have more.
+    pub(super) fn available(&self) -> u64 {
+        let depth = self.full.depth();
+        if depth < STAGE_SHOTS as u64 { depth } else { u64::MAX }
+    }
+
     /// Takes and copies the next shot.
     pub fn take(&mut self, shot: &mut [u64]) -> Staged {
         if let Some(ended) = self.ended {

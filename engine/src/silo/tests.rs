@@ -151,6 +151,7 @@ impl Found {
 /// One silo, with its clocks.
 struct World {
     board: Arc<Board>,
+    settings: Arc<Settings>,
     clock: Clock,
     nanos: Arc<AtomicU64>,
     worker_clock: Clock,
@@ -189,9 +190,10 @@ impl World {
         let shape =
             Shape { threads: 1, silos: 1, slots: profile.slots, workers: profile.workers, decoders: 1, streams };
         let board = Arc::new(Board::create(shape, Place::Private).unwrap());
+        let settings = Arc::new(Settings::new(&profile.limits));
         let common = Common {
             board: Arc::clone(&board),
-            settings: Arc::new(Settings::new(&profile.limits)),
+            settings: Arc::clone(&settings),
             clock: clock.clone(),
             decoders: decoding.changes(),
             decoding,
@@ -208,7 +210,20 @@ impl World {
         let ends = roles.split_off(4);
         let answers = silo.answers.into_iter().next().unwrap();
         let scratch = Scratch::new();
-        World { board, clock, nanos, worker_clock, worker_nanos, path: roles, ends, worker, fill, answers, scratch }
+        World {
+            board,
+            settings,
+            clock,
+            nanos,
+            worker_clock,
+            worker_nanos,
+            path: roles,
+            ends,
+            worker,
+            fill,
+            answers,
+            scratch,
+        }
     }
 
     fn call(roles: &mut [Box<dyn Role>], clock: &Clock, scratch: &mut Scratch) {
@@ -307,4 +322,21 @@ fn at_120_percent_load_misses_fall_to_a_tenth_and_few_logical_errors_are_added()
 #[test]
 fn of_two_streams_the_one_with_the_nearer_deadline_comes_first() {
     check(&[3.0, 9.0]);
+}
+
+/// The rescue decoder tells none.
+#[test]
+fn an_answer_of_the_rescue_decoder_abstains_where_small_gaps_do() {
+    let model = Arc::new(bundled_named(MODEL).unwrap());
+    for below in [Some(1), None] {
+        let mut world = World::new(&model, (ShotOrder::Deadline, Some(Rescue::UnionFind)), &[4.0], 0);
+        world.settings.set_abstain_below_db(below);
+        let found = world.run(&model, 0);
+        let abstained = board::get(&world.board.harvest(0).abstained);
+        assert!(
+            found.rescued > 0 && abstained == below.map_or(0, |_| found.rescued),
+            "{abstained} of {}",
+            found.rescued
+        );
+    }
 }

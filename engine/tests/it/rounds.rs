@@ -1,12 +1,13 @@
 //! Shots whose rounds come one by one from another thread.
 
 use crate::live::{drained, start, unix, wait};
-use crate::rig::{Home, assert_nothing_lost, beside_another, config, end, profile, until};
+use crate::rig::{Home, assert_nothing_lost, beside_another, config, end, execute, profile, until};
 use pinwheel_edge::slot::word::ErrorCode;
+use pinwheel_engine::board::Phase;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::code::{Model, Sampler, bundled_named};
 use pinwheel_engine::decode::MatcherModel;
-use pinwheel_engine::engine::{EndedBy, Engine, Input};
+use pinwheel_engine::engine::{Command, EndedBy, Engine, Input};
 use pinwheel_engine::feed::client::{Client, SocketClient};
 use pinwheel_engine::feed::packet::{Encoding, Part, Position};
 use pinwheel_engine::profile::{Predecoder, Profile, Window, WindowRounds};
@@ -158,4 +159,43 @@ pub(crate) fn windows_of(snapshot: &Snapshot) -> u64 {
 
 fn windows_decoded(engine: &Engine) -> u64 {
     windows_of(&engine.snapshot())
+}
+
+/// Both say that shots under way finish. Stops of the engine come first.
+fn goes_on_after(stop: &Command, is_stopped: fn(&Snapshot) -> bool) {
+    let home = beside_another();
+    let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
+    let mut profile = profile();
+    (profile.window, profile.input.streams) = (Window::Stream(SIZE), 2);
+    let (engine, place) = start(&profile, &model, unix(&home), None);
+    let mut client = SocketClient::connect(&place, 1, 25).unwrap();
+    wait("a welcome", || client.welcome().unwrap().is_some());
+    let record = vec![0; model.detectors.div_ceil(8) as usize];
+    for stream in [0, 1] {
+        (0..24).for_each(|round| wait("room", || client.send_part(stream, 0, &record, round).unwrap()));
+    }
+    until(&engine, "open shots", |now| now.sources[0].accepted == 2);
+    execute(&engine, stop.clone()).unwrap();
+    until(&engine, "the stop", is_stopped);
+    for stream in [0, 1] {
+        wait("room", || client.send_part(stream, 0, &record, 24).unwrap());
+    }
+    let mut answers = Vec::new();
+    wait("the answers", || {
+        client.receive(&mut |received| answers.push(received.status)).unwrap();
+        answers.len() == 2
+    });
+    assert_eq!(answers, [0, 0]);
+    let (outcome, _) = drained(engine);
+    assert_eq!(outcome.snapshot.silos[0].counters.errored, 0);
+}
+
+#[test]
+fn a_shot_whose_rounds_are_coming_goes_on_while_the_feed_is_held() {
+    goes_on_after(&Command::Pause, |_| true);
+}
+
+#[test]
+fn a_shot_whose_rounds_are_coming_goes_on_while_the_engine_drains() {
+    goes_on_after(&Command::Drain, |now| now.engine.phase == Phase::Drain);
 }
