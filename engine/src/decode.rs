@@ -16,6 +16,7 @@ pub mod plugin;
 mod rescue;
 pub mod prepared;
 pub mod changes;
+pub mod run_models;
 pub mod window;
 pub mod stream;
 pub mod blocks;
@@ -84,6 +85,15 @@ pub trait Matcher: Send {
 
     /// The matcher's name in reports.
     fn name(&self) -> &'static str;
+
+    /// Waits until it can decode: a plugin's process may have to be started again. Never called on a hot thread.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot decode, after a limit.
+    fn wait(&mut self) -> Result<(), DecodeError> {
+        Ok(())
+    }
 
     /// Gets over a panic in [`Self::decode`] by itself, without building anything on the calling thread;
     /// `false` if it cannot, and must be built anew.

@@ -57,6 +57,7 @@ use crate::code::shots::ShotSet;
 use crate::code::{Measurements, Model};
 use crate::decode::ReadyError;
 use crate::decode::changes::KnownModel;
+use crate::decode::run_models::RunModels;
 use crate::device::cuda::OpenError;
 use crate::feed::bridge::BridgeEnd;
 use crate::graph::Event;
@@ -422,6 +423,11 @@ impl Engine {
     /// A model by which shots are decoded instead of the model of the start, if there is one.
     pub fn other_model(&self) -> Option<KnownModel> {
         self.executor.steering.lock().decoders().1.other_than_first()
+    }
+
+    /// The models of this run by number, for another cold thread.
+    pub fn models(&self) -> RunModels {
+        RunModels::new(self.executor.steering.lock().decoders().1)
     }
 
     /// Name and profile that are in force without a limited switch: those that return, if one is under way.

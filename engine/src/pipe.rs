@@ -18,7 +18,7 @@ mod streams;
 mod to_graph;
 mod watermarks;
 
-pub use answer::{Answer, AnsweredBy, MODELS_MAX};
+pub use answer::{Answer, AnsweredBy, GAP_DB_MAX, MODELS_MAX, gap_db};
 pub use carries::{BlockShots, Carries, CarryWindow, StreamShots};
 pub use deadlines::AnswerDeadlines;
 pub use expected::ExpectedTime;

@@ -3,8 +3,7 @@
 //!
 //! A window is as large as the code's distance, and so is its buffer. By windows only the last
 //! window remains when the last round arrives; a whole shot begins then. Each is shown at 5 d and
-//! at 100 d rounds of measurement. The part of the last window before its last round is warmed up,
-//! as in the engine.
+//! at 100 d rounds of measurement.
 
 use super::measure::{CLOCK, Placement, Reading, Suite, median, ns_per};
 use pinwheel_engine::code::{Model, Sampler, bundled_named};
@@ -62,9 +61,6 @@ fn windows(model: &Model, ready: &Arc<WindowModel>, shots: u64, predecodes: bool
         worker.begin(shot, &mut carry, observables);
         let end = ready.plan().count() - 1;
         for index in 0..=end {
-            if index == end {
-                worker.warm_up(index, &carry);
-            }
             let from = CLOCK.ticks();
             if predecodes {
                 worker.window_predecoded(index, &mut carry, observables).expect("shots of the model can be matched");

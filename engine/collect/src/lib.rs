@@ -14,6 +14,7 @@
 //! | [`rows`] | a row of results, as sinter writes it |
 //! | [`results`] | the file of rows: read, locked, appended, merged |
 //! | [`faults`] | counts by the number of faults, and error rates at other noise |
+//! | [`gaps`] | counts by the gap of an answer, and what is left without small gaps |
 //! | [`task`] | a model, its decoder, its shots, and what identifies them |
 //! | [`run`] | the collection: blocks, threads, stop rules |
 //!
@@ -24,5 +25,6 @@ pub mod intervals;
 pub mod rows;
 pub mod results;
 pub mod faults;
+pub mod gaps;
 pub mod task;
 pub mod run;

@@ -10,13 +10,15 @@
 //! twice, and one seed gives the same counts with any number of threads.
 
 use crate::faults::FaultCounts;
+use crate::gaps::GapCounts;
 use crate::results::Results;
 use crate::rows::Row;
 use crate::task::{FileShots, Task};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::code::Sampler;
-use pinwheel_engine::decode::{Matcher, MatcherModel, ReadyError};
+use pinwheel_engine::decode::{DecodeError, Matcher, MatcherModel, ReadyError};
+use pinwheel_engine::pipe::gap_db;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
@@ -79,8 +81,17 @@ pub struct Options {
     pub seed: u64,
     /// Which part of the work this one does.
     pub shard: Shard,
-    /// Whether shots are counted by their number of faults, too. Shots of files are not.
-    pub by_faults: bool,
+    /// What else is counted.
+    pub count_by: CountBy,
+}
+
+/// What shots and errors are counted by, in addition to their sums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CountBy {
+    /// By the number of faults of a shot. Shots of files are not.
+    pub faults: bool,
+    /// By the gap of an answer; those that cannot be decoded count as wrong with a gap of 0 dB.
+    pub gaps: bool,
 }
 
 /// How far a collection is.
@@ -109,7 +120,9 @@ pub enum CollectError {
     #[error("cannot append rows ({0}); what was counted before is there: free space, and collect again to go on")]
     Append(io::Error),
     #[error("{metadata} by {decoder}: {error}")]
-    Task { metadata: String, decoder: &'static str, error: ReadyError },
+    Task { metadata: String, decoder: String, error: Box<ReadyError> },
+    #[error("{metadata} by {decoder}: {error}, and no other decoder of it was ready within a minute; see its messages")]
+    Decoder { metadata: String, decoder: String, error: DecodeError },
     #[error(
         "{metadata} by {decoder}: found a defect of this program while it decoded shots {first} to {last} ({said}), \
          expected counts; what was counted before is there: report it with the model, and collect the other tasks \
@@ -117,7 +130,7 @@ pub enum CollectError {
     )]
     Panicked {
         metadata: String,
-        decoder: &'static str,
+        decoder: String,
         /// First shot of the block, from 0.
         first: u64,
         last: u64,
@@ -140,15 +153,33 @@ struct Job {
 struct Prepared {
     task: Task,
     decoder: MatcherModel,
-    by_faults: bool,
+    count_by: CountBy,
 }
 
-/// A block that no thread could count: its thread panicked.
-struct Panicked {
+/// A block that no thread could count.
+struct Failed {
     task: usize,
     from: u64,
     shots: u64,
-    said: String,
+    why: Why,
+}
+
+enum Why {
+    /// Its thread panicked.
+    Panicked(String),
+    /// It has no decoder any more.
+    Decoder(DecodeError),
+}
+
+impl Failed {
+    fn error(self, tasks: &[Task]) -> CollectError {
+        let Failed { task, from: first, shots, why } = self;
+        let (metadata, decoder) = (tasks[task].metadata.clone(), tasks[task].decoder_name());
+        match why {
+            Why::Panicked(said) => CollectError::Panicked { metadata, decoder, first, last: first + shots - 1, said },
+            Why::Decoder(error) => CollectError::Decoder { metadata, decoder, error },
+        }
+    }
 }
 
 /// The counts of a block.
@@ -158,7 +189,28 @@ struct Block {
     shots: u64,
     errors: u64,
     ns: u64,
+    counts: Counts,
+}
+
+/// Counts in addition to the sums.
+#[derive(Default)]
+struct Counts {
     faults: FaultCounts,
+    gaps: GapCounts,
+}
+
+impl Counts {
+    fn merge(&mut self, other: &Counts) {
+        self.faults.merge(&other.faults);
+        self.gaps.merge(&other.gaps);
+    }
+
+    /// As in a row.
+    fn named(&self) -> BTreeMap<String, u64> {
+        let mut named = self.faults.named();
+        named.append(&mut self.gaps.named());
+        named
+    }
 }
 
 /// How far a task is.
@@ -174,8 +226,8 @@ struct State {
     waiting: BTreeMap<u64, Block>,
     /// Counts that are not in the file.
     unsaved: Row,
-    /// Those of the faults.
-    faults: FaultCounts,
+    /// Those in addition to the sums.
+    counts: Counts,
     /// Time of the blocks of this process, and their shots.
     ns: u64,
     own_shots: u64,
@@ -206,7 +258,7 @@ impl State {
             next: counted.shots,
             waiting: BTreeMap::new(),
             unsaved: Row::default(),
-            faults: FaultCounts::default(),
+            counts: Counts::default(),
             ns: 0,
             own_shots: 0,
             own_errors: 0,
@@ -234,7 +286,7 @@ impl State {
             self.unsaved.shots += block.shots;
             self.unsaved.errors += block.errors;
             self.unsaved.seconds += block.ns as f64 / 1e9;
-            self.faults.merge(&block.faults);
+            self.counts.merge(&block.counts);
         }
         if self.is_done() {
             self.waiting.clear();
@@ -244,8 +296,8 @@ impl State {
     /// The counts that are not in the file.
     fn take_unsaved(&mut self, task: &Task) -> Option<Row> {
         let counted = std::mem::take(&mut self.unsaved);
-        let counts = std::mem::take(&mut self.faults).named();
-        let (decoder, strong_id) = (task.decoder.kind().name().to_owned(), task.strong_id.clone());
+        let counts = std::mem::take(&mut self.counts).named();
+        let (decoder, strong_id) = (task.decoder_name(), task.strong_id.clone());
         (counted.shots > 0).then(|| Row { decoder, strong_id, metadata: task.metadata.clone(), counts, ..counted })
     }
 
@@ -278,8 +330,8 @@ fn check(tasks: &[Task], options: &Options) -> Result<(), CollectError> {
     if !(1..=THREADS_MAX).contains(&options.threads) {
         return refused(format!("{} threads", options.threads), format!("1 to {THREADS_MAX}"));
     }
-    if let Some(Task { metadata, decoder, .. }) = repeated(tasks) {
-        return refused(format!("{metadata} by {} twice", decoder.kind().name()), "each task once".to_owned());
+    if let Some(task) = repeated(tasks) {
+        return refused(format!("{} by {} twice", task.metadata, task.decoder_name()), "each task once".to_owned());
     }
     for Task { model, shots, metadata, .. } in tasks {
         let Some(FileShots { shots, observables }) = shots.as_deref() else { continue };
@@ -344,7 +396,7 @@ struct Collection<'a> {
 impl Collection<'_> {
     fn run(
         &mut self,
-        blocks: &Receiver<Result<Block, Panicked>>,
+        blocks: &Receiver<Result<Block, Failed>>,
         results: &mut Results,
         stop: &AtomicBool,
         report: &mut dyn FnMut(&Progress),
@@ -362,17 +414,7 @@ impl Collection<'_> {
             }
             self.give()?;
             match blocks.recv_timeout(LOOK) {
-                Ok(Err(Panicked { task, from, shots, said })) => {
-                    let Task { metadata, decoder, .. } = &self.tasks[task];
-                    let (metadata, decoder) = (metadata.clone(), decoder.kind().name());
-                    return Err(CollectError::Panicked {
-                        metadata,
-                        decoder,
-                        first: from,
-                        last: from + shots - 1,
-                        said,
-                    });
-                }
+                Ok(Err(failed)) => return Err(failed.error(self.tasks)),
                 Ok(Ok(block)) => {
                     self.in_work -= 1;
                     let state = &mut self.states[block.task];
@@ -402,13 +444,19 @@ impl Collection<'_> {
             let prepared = match &state.prepared {
                 Some(prepared) => Arc::clone(prepared),
                 None => {
-                    let decoder = task.prepare().map_err(|error| CollectError::Task {
+                    let count_by = self.options.count_by;
+                    let prepared = task.prepare();
+                    let prepared = if count_by.gaps {
+                        prepared.and_then(|decoder| decoder.with_confidence(&task.model))
+                    } else {
+                        prepared
+                    };
+                    let decoder = prepared.map_err(|error| CollectError::Task {
                         metadata: task.metadata.clone(),
-                        decoder: task.decoder.kind().name(),
-                        error,
+                        decoder: task.decoder_name(),
+                        error: Box::new(error),
                     })?;
-                    let by_faults = self.options.by_faults;
-                    Arc::clone(state.prepared.insert(Arc::new(Prepared { task: task.clone(), decoder, by_faults })))
+                    Arc::clone(state.prepared.insert(Arc::new(Prepared { task: task.clone(), decoder, count_by })))
                 }
             };
             let left = state.limits.shots.unwrap_or(u64::MAX) - state.next;
@@ -452,7 +500,7 @@ impl Collection<'_> {
 fn start<'scope>(
     scope: &'scope Scope<'scope, '_>,
     jobs: Receiver<Job>,
-    found: Sender<Result<Block, Panicked>>,
+    found: Sender<Result<Block, Failed>>,
     is_over: &'scope AtomicBool,
     clock: Clock,
 ) -> io::Result<()> {
@@ -465,14 +513,19 @@ fn start<'scope>(
                     Some((task, worker)) if task == job.task => worker,
                     _ => Worker::new(&job.prepared),
                 };
-                let block = worker.decode(&job, is_over, &clock)?;
+                let block = worker.decode(&job, is_over, &clock);
                 last = Some((job.task, worker));
-                Some(block)
+                block
             }));
             let Job { task, from, shots, .. } = job;
-            let block = decoded.map_err(|payload| Panicked { task, from, shots, said: said(payload.as_ref()) });
+            let failed = |why| Failed { task, from, shots, why };
+            let block = match decoded {
+                Ok(Ok(block)) => block.map(Ok),
+                Ok(Err(error)) => Some(Err(failed(Why::Decoder(error)))),
+                Err(payload) => Some(Err(failed(Why::Panicked(said(payload.as_ref()))))),
+            };
             // Over, or the caller has left.
-            let Some(block) = block.transpose() else { return };
+            let Some(block) = block else { return };
             if found.send(block).is_err() {
                 return;
             }
@@ -494,8 +547,8 @@ struct Worker {
     shot: Vec<u64>,
     truth: Vec<u64>,
     predicted: Vec<u64>,
-    /// The answer to a shot without a detection event.
-    quiet: Option<Vec<u64>>,
+    /// The answer to a shot without a detection event, and its gap.
+    quiet: Option<(Vec<u64>, Option<f64>)>,
 }
 
 impl Worker {
@@ -513,16 +566,17 @@ impl Worker {
     }
 
     /// The counts of a block; `None` once the collection is over.
-    fn decode(&mut self, job: &Job, is_over: &AtomicBool, clock: &Clock) -> Option<Block> {
+    fn decode(&mut self, job: &Job, is_over: &AtomicBool, clock: &Clock) -> Result<Option<Block>, DecodeError> {
+        self.matcher.wait()?;
         let begin = clock.ticks();
-        let (mut errors, mut faults) = (0, FaultCounts::default());
+        let (mut errors, mut counts) = (0, Counts::default());
         if let Some(sampler) = &mut self.sampler {
             sampler.restart(job.seed);
         }
         for shot in job.from..job.from + job.shots {
             // Relaxed: the flag has no other memory behind it.
             if shot % SHOTS_PER_LOOK == 0 && is_over.load(Ordering::Relaxed) {
-                return None;
+                return Ok(None);
             }
             let happened = match (&mut self.sampler, &job.prepared.task.shots) {
                 (Some(sampler), _) => Some(sampler.draw(&mut self.shot, &mut self.truth)),
@@ -535,34 +589,42 @@ impl Worker {
                 }
                 (None, None) => None,
             };
-            let is_wrong = self.is_wrong();
+            let (is_wrong, gap) = self.is_wrong()?;
             errors += u64::from(is_wrong);
-            if let Some(happened) = happened.filter(|_| job.prepared.by_faults) {
-                faults.add(happened, is_wrong);
+            let count_by = job.prepared.count_by;
+            if let Some(happened) = happened.filter(|_| count_by.faults) {
+                counts.faults.add(happened, is_wrong);
+            }
+            if let Some(gap) = gap.filter(|_| count_by.gaps) {
+                counts.gaps.add(gap_db(gap), is_wrong);
             }
         }
         let ns = clock.rate().nanos(clock.ticks().since(begin)).0;
-        Some(Block { task: job.task, from: job.from, shots: job.shots, errors, ns, faults })
+        Ok(Some(Block { task: job.task, from: job.from, shots: job.shots, errors, ns, counts }))
     }
 
-    /// Decodes the shot, and compares. A shot that cannot be decoded is wrong.
-    fn is_wrong(&mut self) -> bool {
+    /// Decodes the shot: whether the answer is wrong, and its gap. A shot that cannot be decoded is wrong, with
+    /// a gap of 0. An error if no further shot can be decoded.
+    fn is_wrong(&mut self) -> Result<(bool, Option<f64>), DecodeError> {
         let is_quiet = self.shot.iter().all(|word| *word == 0);
-        if let Some(quiet) = self.quiet.as_ref().filter(|_| is_quiet) {
-            return *quiet != self.truth;
+        if let Some((quiet, gap)) = self.quiet.as_ref().filter(|_| is_quiet) {
+            return Ok((*quiet != self.truth, *gap));
         }
-        let is_decoded = self.matcher.decode(&self.shot, &mut self.predicted).is_ok();
-        if is_quiet && is_decoded {
-            self.quiet = Some(self.predicted.clone());
+        let Ok(decoded) = self.matcher.decode(&self.shot, &mut self.predicted) else {
+            self.matcher.wait()?;
+            return Ok((true, Some(0.0)));
+        };
+        if is_quiet {
+            self.quiet = Some((self.predicted.clone(), decoded.gap));
         }
-        !is_decoded || self.predicted != self.truth
+        Ok((self.predicted != self.truth, decoded.gap))
     }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Limits, Options, Progress, Shard, collect};
+    use super::{CountBy, Limits, Options, Progress, Shard, collect};
     use crate::results::{Results, merged};
     use crate::rows::Row;
     use crate::task::{FileShots, Task, metadata_of_name};
@@ -579,7 +641,7 @@ mod tests {
 
     fn options(shots: u64, threads: usize) -> Options {
         let limits = Limits { shots: Some(shots), ..Limits::default() };
-        Options { limits, threads, seed: 7, shard: Shard::WHOLE, by_faults: false }
+        Options { limits, threads, seed: 7, shard: Shard::WHOLE, count_by: CountBy::default() }
     }
 
     fn collected(path: &Path, tasks: &[Task], options: &Options) -> Progress {
@@ -795,15 +857,38 @@ mod tests {
     }
 
     #[test]
-    fn counts_by_faults_are_in_the_rows_and_add_up_to_the_shots() {
+    fn counts_by_faults_and_by_gaps_are_in_the_rows_and_add_up_to_the_shots() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("r.csv");
         let tasks = [task("surface_d3", Decoder::Matching)];
-        collected(&path, &tasks, &Options { by_faults: true, ..options(20_000, 2) });
+        let count_by = CountBy { faults: true, gaps: true };
+        collected(&path, &tasks, &Options { count_by, ..options(20_000, 2) });
         let row = merged(&[&path], |_, _| ()).unwrap().remove(0);
         let faults = crate::faults::FaultCounts::of_row(&row.counts);
         assert_eq!(faults.shots(), 20_000);
         let rate = faults.rate_at(&tasks[0].model, 1.0);
         assert!((rate.ci95[0]..=rate.ci95[1]).contains(&(row.errors as f64 / 20_000.0)), "{rate:?}");
+        let gaps = crate::gaps::GapCounts::of_row(&row.counts);
+        let errors: u64 = gaps.each().iter().map(|count| count.errors).sum();
+        assert_eq!((gaps.shots(), errors), (20_000, row.errors));
+        // An answer of a larger gap is wrong less often.
+        let kept = gaps.kept();
+        assert!(kept[0].part < 1.0 && kept[0].rate < row.errors as f64 / 20_000.0, "{kept:?}");
+    }
+
+    /// Odds of 1 to 9: with a detection event the answer has one fault and the other explanation two, so it is nine
+    /// times as likely, 9.5 dB. Without one the other explanation has three, 28.6 dB.
+    #[test]
+    fn gaps_are_those_of_the_model() {
+        let model = Model::parse(b"error(0.1) D0 L0\nerror(0.1) D0 D1\nerror(0.1) D1\n").unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("r.csv");
+        let tasks = [Task::new(Arc::new(model), Decoder::Matching, None, &metadata_of_name("three.dem"))];
+        collected(&path, &tasks, &Options { count_by: CountBy { faults: false, gaps: true }, ..options(10_000, 1) });
+        let row = merged(&[&path], |_, _| ()).unwrap().remove(0);
+        let found = crate::gaps::GapCounts::of_row(&row.counts).each();
+        assert_eq!(found.iter().map(|count| count.gap_db).collect::<Vec<_>>(), [9, 28]);
+        let wrong = found[0].errors as f64 / found[0].shots as f64;
+        assert!((0.08..0.12).contains(&wrong), "{wrong}");
     }
 }

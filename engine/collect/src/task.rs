@@ -8,6 +8,7 @@ use pinwheel_engine::decode::{MatcherModel, ReadyError};
 use pinwheel_engine::profile::{Decoder, Predecoder, Window};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Shots of files, with their true observables.
@@ -39,14 +40,29 @@ impl Task {
     pub fn new(model: Arc<Model>, decoder: Decoder, shots: Option<Arc<FileShots>>, metadata: &Value) -> Task {
         let metadata = json_text(metadata);
         let of_files = shots.as_ref().map(|files| [digest(&files.shots), digest(&files.observables)]);
-        let identity = json!({
+        let mut identity = json!({
             "decoder": decoder.kind().name(),
             "detector_error_model": model.to_string(),
             "json_metadata": metadata,
             "shots": of_files,
         });
+        // Another build of a plugin is another decoder. A file that cannot be read is refused when it is prepared.
+        if let Decoder::Plugin { path, config, .. } = &decoder {
+            identity["plugin"] = json!([hex(&Sha256::digest(std::fs::read(path).unwrap_or_default())), config]);
+        }
         let strong_id = hex(&Sha256::digest(json_text(&identity)));
         Task { model, decoder, shots, metadata, strong_id }
+    }
+
+    /// Name of the decoder, in rows and sentences; a plugin has that of its file.
+    pub fn decoder_name(&self) -> String {
+        match &self.decoder {
+            Decoder::Plugin { path, .. } => {
+                let file = Path::new(path).file_name().unwrap_or_default();
+                format!("{}:{}", self.decoder.kind().name(), file.to_string_lossy())
+            }
+            decoder => decoder.kind().name().to_owned(),
+        }
     }
 
     /// Prepares the model for the decoder.

@@ -32,7 +32,7 @@ use crate::incoming::Incoming;
 use crate::link::{Link, NoAnswer, OpenError, Reply, Topic};
 use crate::local_socket::LocalSocket;
 use crate::membership::Members;
-use crate::message::{self, Name, Widths};
+use crate::message::{self, Answered, Name, Widths};
 use crate::outgoing::{Outgoing, Window};
 use crate::placing::Placing;
 use crate::settings::HostSettings;
@@ -41,6 +41,7 @@ use looks::Looks;
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::clock::Clock;
+use pinwheel_engine::decode::run_models::RunModels;
 use pinwheel_engine::engine::Viewer;
 use pinwheel_engine::feed::bridge::{Bridge, others, tag_of};
 use pinwheel_engine::feed::lane::{Head, LaneIn, Piece};
@@ -89,6 +90,8 @@ pub struct Ends {
     pub bridge: Bridge,
     /// The engine's board.
     pub viewer: Viewer,
+    /// The engine's models.
+    pub models: RunModels,
     /// The engine's clock.
     pub clock: Clock,
     /// The run's directory, for the socket of local programs.
@@ -186,11 +189,20 @@ fn is_of_shot(error: u16) -> bool {
     error == 0 || ErrorCode::from_number(error).is_some_and(|code| !OF_THE_ENGINE.contains(&code))
 }
 
+/// Whether the answer is an error, or by the model that `models` has for the stream, by number and hash. The answer
+/// names it by its number at this host then.
+fn is_by_own_model(answer: &mut Answered, models: impl Fn(u32) -> (u16, u64)) -> bool {
+    let (number, hash) = models(answer.name.stream);
+    answer.by = AnsweredBy(answer.by).of_model(number).0;
+    answer.error != 0 || answer.model == hash
+}
+
 struct Worker {
     settings: HostSettings,
     stop: Arc<AtomicBool>,
     clock: Clock,
     viewer: Viewer,
+    models: RunModels,
     control: ControlSocket,
     bridge: Bridge,
     /// `None`: no more shots go to the engine.
@@ -223,7 +235,7 @@ struct Worker {
 
 impl Worker {
     fn open(ends: Ends, stop: Arc<AtomicBool>) -> Result<Worker, JoinError> {
-        let Ends { settings, mut bridge, viewer, clock, run_dir, control, version } = ends;
+        let Ends { settings, mut bridge, viewer, models, clock, run_dir, control, version } = ends;
         let (events, sender) = Events::new();
         let incarnation = clock.started_utc().as_nanos() as u64;
         let link = Link::open(&settings, incarnation, handlers(&sender))?;
@@ -245,6 +257,7 @@ impl Worker {
             stop,
             clock,
             viewer,
+            models,
             control,
             to_engine: bridge.taken_in.take(),
             bridge,
@@ -346,7 +359,8 @@ impl Worker {
         });
         while let Some(answer) = self.bridge.answers.pop() {
             is_busy = true;
-            if let Some((reply, answers)) = self.incoming.answered(tag_of(answer.reply_to), &answer) {
+            let model = self.models.hash(answer.by.model()).unwrap_or_default();
+            if let Some((reply, answers)) = self.incoming.answered(tag_of(answer.reply_to), &answer, model) {
                 reply.send(&message::encode_answers(self.bridge.observable_words, &answers));
             }
         }
@@ -409,7 +423,7 @@ impl Worker {
 
     /// Takes a host's answers to `shots`. One that answers other shots than it was sent fails: the
     /// rest would wait for ever, or another host's shots would have its answers. So does one that
-    /// lost or dropped a shot.
+    /// lost or dropped a shot, or decoded it by another model.
     fn take_answers(
         &mut self,
         (host, shots, sent): (&str, &[Name], Sent),
@@ -417,8 +431,12 @@ impl Worker {
         now_ns: u64,
     ) {
         let decoded = result.ok().and_then(|bytes| {
-            let answers = message::decode_answers_to(shots, &bytes, self.bridge.observable_words).ok()?;
-            answers.iter().all(|answer| is_of_shot(answer.error)).then_some(answers)
+            let mut answers = message::decode_answers_to(shots, &bytes, self.bridge.observable_words).ok()?;
+            let models = |stream| self.models.in_force(stream);
+            answers
+                .iter_mut()
+                .all(|answer| is_of_shot(answer.error) && is_by_own_model(answer, models))
+                .then_some(answers)
         });
         let Some(decoded) = decoded else {
             self.fail(host, now_ns);
@@ -495,7 +513,9 @@ impl Worker {
 
 #[cfg(test)]
 mod tests {
-    use super::{ErrorCode, is_of_shot};
+    use super::{AnsweredBy, ErrorCode, is_by_own_model, is_of_shot};
+    use crate::message::{Answered, Name};
+    use pinwheel_engine::profile::DecoderKind;
 
     #[test]
     fn an_error_of_the_other_engine_is_not_the_senders_answer() {
@@ -503,5 +523,23 @@ mod tests {
         assert!(is_of_shot(0) && of(ErrorCode::Unmatchable) && of(ErrorCode::DecoderPanic));
         assert!(!of(ErrorCode::SiloDied) && !of(ErrorCode::DroppedNew) && !of(ErrorCode::Drained));
         assert!(!is_of_shot(u16::MAX), "a code that this version does not know");
+    }
+
+    /// A host that had had other models named its own by another number: `--answers` had the wrong model then.
+    #[test]
+    fn an_answer_by_another_model_is_none_and_one_by_the_same_has_this_hosts_number() {
+        let answered = |error, model| Answered {
+            name: Name { stream: 4, epoch: 1, number: 0 },
+            error,
+            abstained: false,
+            by: AnsweredBy::new(DecoderKind::Matching, 9).with_gap(Some(1.0)).0,
+            model,
+            observables: vec![1],
+        };
+        let models = |stream| if stream == 4 { (2, 77) } else { (0, 1) };
+        let mut same = answered(0, 77);
+        assert!(is_by_own_model(&mut same, models));
+        assert_eq!(AnsweredBy(same.by), AnsweredBy::new(DecoderKind::Matching, 2).with_gap(Some(1.0)));
+        assert!(!is_by_own_model(&mut answered(0, 1), models) && is_by_own_model(&mut answered(3, 0), models));
     }
 }

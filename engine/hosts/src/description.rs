@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Version of the questions between hosts. Hosts of another one share no streams.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 /// Longest text of a version that is believed.
 pub const VERSION_BYTES_MAX: usize = 64;
 
@@ -123,17 +123,18 @@ mod tests {
     fn a_description_of_another_protocol_is_read_although_its_other_fields_differ() {
         let own = Description { protocol: PROTOCOL, version: "0.2.0".into(), streams: 3, ..Description::default() };
         assert_eq!(Description::read(&serde_json::to_vec(&own).unwrap()), Some(own.clone()));
-        let newer = br#"{"protocol": 2, "version": "0.9.0", "offer": "asleep", "lanes": [1]}"#;
-        let newer = Description::read(newer).unwrap();
-        assert_eq!((newer.protocol, newer.version.as_str(), newer.offer), (2, "0.9.0", Offer::Open));
+        let next = PROTOCOL + 1;
+        let newer = format!(r#"{{"protocol": {next}, "version": "0.9.0", "offer": "asleep", "lanes": [1]}}"#);
+        let newer = Description::read(newer.as_bytes()).unwrap();
+        assert_eq!((newer.protocol, newer.version.as_str(), newer.offer), (next, "0.9.0", Offer::Open));
         assert!(matches!(own.alike(&newer), Err(Unlike::Protocol { .. })));
         let long = "1".repeat(VERSION_BYTES_MAX + 1);
         for garbled in [
             "",
             "{}",
             "[2]",
-            r#"{"protocol": 1, "version": "0.2.0"}"#,
-            &format!(r#"{{"protocol": 2, "version": "{long}"}}"#),
+            &format!(r#"{{"protocol": {PROTOCOL}, "version": "0.2.0"}}"#),
+            &format!(r#"{{"protocol": {next}, "version": "{long}"}}"#),
         ] {
             assert_eq!(Description::read(garbled.as_bytes()), None, "{garbled}");
         }

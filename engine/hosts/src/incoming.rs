@@ -207,9 +207,9 @@ impl<R> Incoming<R> {
         }
     }
 
-    /// Takes the engine's answer to the shot of `tag`. Returns the message's reply and its answers when they
-    /// are complete.
-    pub fn answered(&mut self, tag: u64, answer: &Answer) -> Option<(R, Vec<Answered>)> {
+    /// Takes the engine's answer to the shot of `tag`, decoded by the model of this hash. Returns the message's
+    /// reply and its answers when they are complete.
+    pub fn answered(&mut self, tag: u64, answer: &Answer, model: u64) -> Option<(R, Vec<Answered>)> {
         let (number, place, name) = self.tags.get_mut(tag as usize)?.take()?;
         self.free_tags.push(tag as u32);
         let open = self.open[number].as_mut()?;
@@ -218,6 +218,7 @@ impl<R> Incoming<R> {
             error: answer.error.map_or(0, |code| code as u16),
             abstained: answer.abstained,
             by: answer.by.0,
+            model: if answer.error.is_none() { model } else { 0 },
             observables: answer.observables[..self.widths.observables].to_vec(),
         });
         open.missing -= 1;
@@ -270,10 +271,10 @@ mod tests {
             tags.push((tag, shot.name.stream));
             true
         });
-        assert!(incoming.answered(tags[2].0, &answer(2, None)).is_none());
-        assert!(incoming.answered(tags[0].0, &answer(0, Some(ErrorCode::DecoderPanic))).is_none());
-        assert!(incoming.answered(tags[0].0, &answer(9, None)).is_none(), "it has its answer");
-        let (reply, answers) = incoming.answered(tags[1].0, &answer(1, None)).unwrap();
+        assert!(incoming.answered(tags[2].0, &answer(2, None), 7).is_none());
+        assert!(incoming.answered(tags[0].0, &answer(0, Some(ErrorCode::DecoderPanic)), 7).is_none());
+        assert!(incoming.answered(tags[0].0, &answer(9, None), 7).is_none(), "it has its answer");
+        let (reply, answers) = incoming.answered(tags[1].0, &answer(1, None), 8).unwrap();
         assert_eq!(reply, "reply");
         let said: Vec<(u32, u16, u64)> =
             answers.iter().map(|one| (one.name.stream, one.error, one.observables[0])).collect();

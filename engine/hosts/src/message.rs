@@ -9,7 +9,8 @@
 //!            | count × (stream u32, epoch u32, number u64, 1 if the true observables are known u64,
 //!                       detectors u64 × n, true observables u64 × m)
 //!  answers:  'P' 'W' 'H' 2 | count u32 | 0 u32 | observable words u32
-//!            | count × (stream u32, epoch u32, number u64, error u16, abstained u16, given by u32, observables u64 × m)
+//!            | count × (stream u32, epoch u32, number u64, error u16, abstained u16, given by u32,
+//!                       hash of the model u64, observables u64 × m)
 //! ```
 
 /// Most shots of one message.
@@ -53,8 +54,10 @@ pub struct Answered {
     pub error: u16,
     /// Whether its gap is below the run's bound.
     pub abstained: bool,
-    /// What gave it.
+    /// What gave it; its number of the model is one of the other host.
     pub by: u32,
+    /// Hash of the model by which it was decoded; 0: it is an error.
+    pub model: u64,
     /// Predicted observables.
     pub observables: Vec<u64>,
 }
@@ -120,6 +123,7 @@ pub fn encode_answers(observable_words: usize, answers: &[Answered]) -> Vec<u8> 
         bytes.extend_from_slice(&answer.error.to_le_bytes());
         bytes.extend_from_slice(&u16::from(answer.abstained).to_le_bytes());
         bytes.extend_from_slice(&answer.by.to_le_bytes());
+        bytes.extend_from_slice(&answer.model.to_le_bytes());
         put_words(&mut bytes, &answer.observables, observable_words);
     }
     set_count(&mut bytes, answers.len() as u32);
@@ -162,7 +166,7 @@ pub fn decode_answers(bytes: &[u8], observable_words: usize) -> Result<Vec<Answe
     if (zero, observables) != (0, observable_words) {
         return Err(Malformed::Widths);
     }
-    reader.expect(count, 24 + 8 * observables)?;
+    reader.expect(count, 32 + 8 * observables)?;
     let mut answers = Vec::with_capacity(count);
     for _ in 0..count {
         let name = reader.name()?;
@@ -171,8 +175,8 @@ pub fn decode_answers(bytes: &[u8], observable_words: usize) -> Result<Vec<Answe
         if abstained > 1 {
             return Err(Malformed::Value);
         }
-        let observables = reader.words(observables)?;
-        answers.push(Answered { name, error, abstained: abstained == 1, by, observables });
+        let (model, observables) = (reader.u64()?, reader.words(observables)?);
+        answers.push(Answered { name, error, abstained: abstained == 1, by, model, observables });
     }
     Ok(answers)
 }
@@ -279,6 +283,7 @@ mod tests {
                 error: shot.name.number as u16,
                 abstained: shot.name.number % 3 == 0,
                 by: u32::MAX - shot.name.number as u32,
+                model: shot.name.number << 40,
                 observables: vec![shot.name.number],
             })
             .collect();
@@ -299,7 +304,7 @@ mod tests {
     #[test]
     fn answers_to_other_shots_than_were_asked_are_refused() {
         let name = |number| Name { stream: 4, epoch: 2, number };
-        let answer = |name| Answered { name, error: 0, abstained: false, by: 0, observables: vec![1] };
+        let answer = |name| Answered { name, error: 0, abstained: false, by: 0, model: 0, observables: vec![1] };
         let asked = [name(0), name(1)];
         let read = |names: &[Name]| {
             let answers: Vec<Answered> = names.iter().copied().map(answer).collect();

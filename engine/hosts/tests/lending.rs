@@ -268,7 +268,7 @@ impl Stream {
         let (tag, word) = engine.pop_front()?;
         let mut observables = [0; OBSERVABLE_WORDS_MAX];
         observables[0] = word;
-        let ((), answers) = incoming.answered(tag, &Answer { observables, ..Answer::default() })?;
+        let ((), answers) = incoming.answered(tag, &Answer { observables, ..Answer::default() }, 0)?;
         self.put_on_the_way(Message::Answers { from, bytes: encode_answers(WIDTHS.observables, &answers) });
         Some(())
     }

@@ -155,7 +155,8 @@ class Engine:
         Waits for the answers of submitted shots first, unless the feed is held or none comes for 10 s; `answers` has
         what nobody took. A second call does nothing. Of an engine of another process it ends the connection alone, and
         leaves its region to other clients; answers that nobody took are gone.
-        Ctrl-C during the drain ends the engine at once: shots under way are answered with an error.
+        Ctrl-C during the drain ends the engine at once: shots under way are answered with an error. `report` has its
+        report then, too.
         """
         if not self._owns:
             self._core.disconnect()
@@ -163,8 +164,10 @@ class Engine:
         ended = self._core.end()
         _RUNNING.discard(self)
         if ended is not None:
-            report, trouble = ended
+            report, trouble, interrupted = ended
             self.report = json.loads(report)
+            if interrupted is not None:
+                raise interrupted
             if trouble is not None:
                 warnings.warn(trouble, RuntimeWarning, stacklevel=2)
 

@@ -278,9 +278,9 @@ impl Engine {
         }
     }
 
-    /// Drains and ends the engine of this process; its report and what could not be written. `None`: there is no such
-    /// engine, or it has ended before. Ctrl-C ends it at once.
-    fn end(&self, py: Python<'_>) -> PyResult<Option<(String, Option<String>)>> {
+    /// Drains and ends the engine of this process; its report, what could not be written, and what interrupted the
+    /// drain. `None`: there is no such engine, or it has ended before. Ctrl-C ends it at once.
+    fn end(&self, py: Python<'_>) -> PyResult<Option<(String, Option<String>, Option<PyErr>)>> {
         if self.check_process().is_err() {
             return Ok(None);
         }
@@ -311,10 +311,8 @@ impl Engine {
             let _ = locked(&self.traffic).as_mut().map(Traffic::receive);
             run.end(None, Context::default())
         });
-        match interrupted {
-            Some(error) => Err(error),
-            None => Ok(Some((serde_json::to_string(&report).map_err(runtime_error)?, trouble))),
-        }
+        let report = serde_json::to_string(&report).map_err(runtime_error)?;
+        Ok(Some((report, trouble, interrupted)))
     }
 }
 

@@ -277,6 +277,18 @@ impl DecoderChanges {
         self.lock().known.get(usize::from(number)).cloned()
     }
 
+    /// Hash of the model of this number.
+    pub(super) fn known_hash(&self, number: u16) -> Option<u64> {
+        self.lock().known.get(usize::from(number)).map(|known| known.hash)
+    }
+
+    /// Number and hash of the model in force for `stream`.
+    pub(super) fn in_force_at(&self, stream: u32) -> (u16, u64) {
+        let state = self.lock();
+        let number = state.models.at(stream).number;
+        (number, state.known[usize::from(number)].hash)
+    }
+
     /// The model of all streams that are not named, and the streams with a model of their own.
     pub fn models(&self) -> (KnownModel, Vec<(u32, KnownModel)>) {
         let state = self.lock();

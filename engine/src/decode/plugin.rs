@@ -40,10 +40,15 @@ use pinwheel_edge::slot::word::ErrorCode;
 use problem::Problem;
 pub use process::{HOST_COMMAND, host, set_host};
 use std::sync::Arc;
+use std::time::Duration;
 use supervisor::{Recipe, Seat, Supervisor};
 
 /// Time for a shot where neither the plugin nor a profile's limits name one.
 const LIMIT_US: u32 = 10_000;
+/// Longest wait for a seat: twice as long as one process may take to get ready.
+const WAIT_LIMIT: Nanos = Nanos(60_000_000_000);
+/// Pause between two looks for a seat.
+const WAIT_PAUSE: Duration = Duration::from_millis(1);
 
 /// Why a plugin cannot be used; the decoder before stays in force.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -279,6 +284,15 @@ impl PluginMatcher {
         }
     }
 
+    /// Takes the newest seat that has come: the processes of those before it have ended. Whether there is one.
+    fn take_seat(&mut self) -> bool {
+        while let Some(seat) = self.seats.pop() {
+            let old = self.seat.replace(seat);
+            self.give_back(old);
+        }
+        self.seat.is_some()
+    }
+
     /// Decodes by the seat that is there.
     fn attempt(&mut self, syndrome: &[u64], observables: &mut [u64]) -> Result<f64, PluginFault> {
         let problem = &self.recipe.problem;
@@ -302,11 +316,7 @@ impl Matcher for PluginMatcher {
         let problem = &self.recipe.problem;
         assert_eq!(syndrome.len(), problem.detector_words(), "the syndrome must be as wide as the model");
         assert_eq!(observables.len(), problem.observable_words(), "observables must be as wide as the model");
-        // The newest: the processes of those before it have ended.
-        while let Some(seat) = self.seats.pop() {
-            let old = self.seat.replace(seat);
-            self.give_back(old);
-        }
+        self.take_seat();
         observables.fill(0);
         match self.attempt(syndrome, observables) {
             Ok(weight) => Ok(Decoded { weight: Some(weight), gap: None }),
@@ -329,6 +339,17 @@ impl Matcher for PluginMatcher {
 
     fn name(&self) -> &'static str {
         "plugin"
+    }
+
+    fn wait(&mut self) -> Result<(), DecodeError> {
+        let (began, limit) = (self.clock.ticks(), self.clock.rate().ticks(WAIT_LIMIT));
+        while !self.take_seat() {
+            if self.clock.ticks().since(began) > limit {
+                return Err(DecodeError::Plugin(self.absent));
+            }
+            std::thread::park_timeout(WAIT_PAUSE);
+        }
+        Ok(())
     }
 
     fn recover(&mut self) -> bool {

@@ -29,6 +29,7 @@ use crate::units::Ticks;
 use client::{Client, Incoming};
 use pinwheel_edge::spin::Phase;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::net::{self, SocketFlags, sockopt};
 use rustix::time::Timespec;
 use std::io;
@@ -123,7 +124,7 @@ pub(super) fn spawn(
     let slow = |name| SlowCommands::new(name, executor.clone(), threads.clone());
     let (profiles, decoders) = (slow("profiles"), slow("decoders"));
     let clients = Vec::with_capacity(CLIENTS_MAX);
-    let remote = Remote { listener, clients, executor, profiles, decoders, board, clock };
+    let remote = Remote { listener, clients, executor, profiles, decoders, board, clock, accept_failed: false };
     let spawned = threads.spawn("control-socket", move || {
         remote.run(&stop);
     });
@@ -151,6 +152,9 @@ struct Remote {
     decoders: SlowCommands,
     board: Arc<Board>,
     clock: Clock,
+    /// Whether the last connection could not be accepted, for want of a descriptor for one. It is still there, so
+    /// the next wait is not for the listener, which would end at once.
+    accept_failed: bool,
 }
 
 impl Remote {
@@ -180,7 +184,8 @@ impl Remote {
         let busy = self.clients.iter().any(|(client, waiting)| client.has_more() || !matches!(waiting, Waiting::Line));
         let ms = if busy { BUSY_MS } else { IDLE_MS };
         let limit = Timespec { tv_sec: 0, tv_nsec: ms * 1_000_000 };
-        let mut files = vec![PollFd::new(&self.listener.socket, PollFlags::IN)];
+        let listener = (!self.accept_failed).then(|| PollFd::new(&self.listener.socket, PollFlags::IN));
+        let mut files: Vec<PollFd<'_>> = listener.into_iter().collect();
         // Clients with a pending reply are not polled: they are not read meanwhile and would only
         // wake the thread.
         let polled =
@@ -192,7 +197,9 @@ impl Remote {
     fn accept(&mut self) {
         for _ in 0..CLIENTS_MAX {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            let Ok(socket) = net::accept_with(&self.listener.socket, flags) else { return };
+            let accepted = net::accept_with(&self.listener.socket, flags);
+            self.accept_failed = matches!(accepted, Err(error) if error != Errno::AGAIN && error != Errno::CONNABORTED);
+            let Ok(socket) = accepted else { return };
             let peer = sockopt::socket_peercred(&socket).ok();
             let peer = peer.map(|peer| (peer.uid.as_raw(), peer.pid.as_raw_nonzero().get().unsigned_abs()));
             let refused = match peer {

@@ -25,7 +25,7 @@ pub struct AnsweredBy(pub u32);
 const _: () = assert!(ORIGIN_BITS + u8::BITS == BY_BITS);
 
 /// Largest gap that is told, decibels; it stands for larger ones, too.
-const GAP_DB_MAX: u8 = u8::MAX - 1;
+pub const GAP_DB_MAX: u8 = u8::MAX - 1;
 
 impl AnsweredBy {
     /// This decoder by the model of this number.
@@ -65,13 +65,23 @@ impl AnsweredBy {
     #[must_use]
     pub fn with_gap(self, gap: Option<f64>) -> AnsweredBy {
         let Some(gap) = gap else { return self };
-        let db = (gap * 10.0 / std::f64::consts::LN_10).clamp(0.0, f64::from(GAP_DB_MAX));
-        AnsweredBy(self.origin().0 | (db as u32 + 1) << ORIGIN_BITS)
+        AnsweredBy(self.origin().0 | (u32::from(gap_db(gap)) + 1) << ORIGIN_BITS)
     }
 
     /// The gap, decibels, rounded down and at most 254; `None`: it was not asked for.
     pub const fn gap_db(self) -> Option<u8> {
         ((self.0 >> ORIGIN_BITS) as u8).checked_sub(1)
+    }
+
+    /// The same by the model of this number.
+    ///
+    /// # Panics
+    /// If the number is [`MODELS_MAX`] or above.
+    #[must_use]
+    pub const fn of_model(self, model: u16) -> AnsweredBy {
+        assert!((model as usize) < MODELS_MAX);
+        let models = (MODELS_MAX as u32 - 1) << MODEL_FROM;
+        AnsweredBy(self.0 & !models | (model as u32) << MODEL_FROM)
     }
 
     /// The same without the gap.
@@ -92,6 +102,11 @@ impl AnsweredBy {
         let alone = || self.is_rescued().then_some("predecoder");
         self.decoder().map(DecoderKind::name).or_else(alone)
     }
+}
+
+/// A gap in natural units as decibels, rounded down, 0 to [`GAP_DB_MAX`].
+pub fn gap_db(gap: f64) -> u8 {
+    (gap * 10.0 / std::f64::consts::LN_10).clamp(0.0, f64::from(GAP_DB_MAX)) as u8
 }
 
 /// The answer to one shot.
@@ -131,6 +146,8 @@ mod tests {
             let told = by.with_gap(Some(nats + 1e-9));
             assert_eq!((told.gap_db(), told.origin()), (Some(db), by), "{nats}");
             assert_eq!((told.model(), told.decoder()), (MODELS_MAX as u16 - 1, Some(DecoderKind::Lookup)));
+            let other = told.of_model(5);
+            assert_eq!((other.model(), other.of_model(told.model())), (5, told));
         }
     }
 }

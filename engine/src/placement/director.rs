@@ -122,6 +122,8 @@ impl Director {
             return refused(stream, Refusal::NothingKnown);
         }
         let (chosen, other) = match self.rules.by {
+            // Every silo is excluded: no rule chooses.
+            _ if self.open_silos().next().is_none() => (None, None),
             PlaceBy::BestOfTwo => self.best_of_two(preferred_max),
             PlaceBy::LowestAverage => (self.lowest_average(), None),
             PlaceBy::RoundRobin => (self.next_in_turn(), None),
@@ -199,12 +201,22 @@ impl Director {
                 best = pair;
             }
         }
-        let is_preferred = |one: &&Candidate| rules.takes(one) && one.max + one.charge < preferred_max;
-        let preferred = self.silos.iter().flatten().filter(is_preferred);
-        match preferred.min_by(|one, other| rules.cost(one).total_cmp(&rules.cost(other))) {
-            Some(one) => (Some(*one), best.0),
-            None => best,
+        let preferred = self.open_silos().filter(|one| one.max + one.charge < preferred_max);
+        match (self.cheapest(preferred), best) {
+            (Some(one), _) => (Some(one), best.0),
+            // Each draw met a silo that its charges have filled.
+            (None, (None, _)) => (self.cheapest(self.open_silos()), None),
+            (None, best) => best,
         }
+    }
+
+    /// Silos below both limits, charges included.
+    fn open_silos(&self) -> impl Iterator<Item = &Candidate> {
+        self.silos.iter().flatten().filter(|one| self.rules.takes(one))
+    }
+
+    fn cheapest<'a>(&self, silos: impl Iterator<Item = &'a Candidate>) -> Option<Candidate> {
+        silos.min_by(|one, other| self.rules.cost(one).total_cmp(&self.rules.cost(other))).copied()
     }
 
     /// The rule of seed 003. Its known weakness: on one snapshot each placement takes the same silo.

@@ -7,8 +7,8 @@ use crate::shm_clients::has;
 use pinwheel_engine::board::Phase;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::code::{Model, Sampler};
-use pinwheel_engine::decode::plugin::{host, set_host};
-use pinwheel_engine::decode::{Matcher, MatcherModel};
+use pinwheel_engine::decode::plugin::{PluginFault, host, set_host};
+use pinwheel_engine::decode::{DecodeError, Matcher, MatcherModel};
 use pinwheel_engine::engine::wire::Outcome;
 use pinwheel_engine::engine::{Command, Config, Done, Engine, Input};
 use pinwheel_engine::profile::{Decoder, Decoders, Predecoder, Profile, Rate, Window};
@@ -337,6 +337,21 @@ fn a_hang_or_crash_in_a_process_of_its_own_is_an_error_code_and_a_restart() {
     spoils(&home, &library, "hang", false, "plugin_late", true);
     spoils(&home, &library, "crash", false, "plugin_gone", true);
     spoils(&home, &library, "exit", false, "plugin_gone", true);
+}
+
+/// As `pinwheel collect` uses it, which has time.
+#[test]
+fn a_thread_that_may_wait_for_another_process_of_a_plugin_loses_the_shot_of_the_crash_alone() {
+    let home = beside_another();
+    let Some(library) = compiled(&home, "tests/plugins/misbehaving.c", &[]) else { return };
+    let mut matcher = model_of(plugin(&library, "crash", false), &twelve()).unwrap().matcher();
+    for _ in 0..3 {
+        matcher.wait().unwrap();
+        let mut observables = [0];
+        assert!(matcher.decode(&[6], &mut observables).is_ok() && observables == [6]);
+        let lost = matcher.decode(&[1], &mut observables).unwrap_err();
+        assert_eq!(lost, DecodeError::Plugin(PluginFault::Gone));
+    }
 }
 
 #[test]

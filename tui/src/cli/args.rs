@@ -19,7 +19,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Decode shots: from a model's sampler, a file, or standard input
+    /// Decode shots: drawn from a model, or from a file, standard input or other processes
     Run(Box<super::run::args::RunArgs>),
     /// Simulate the engine in virtual time with injected faults, one run per seed
     Sim(super::sim::SimArgs),

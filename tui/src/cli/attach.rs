@@ -13,7 +13,6 @@ use super::values::duration;
 use super::watch::{Form, POLL_INTERVAL, watch};
 use super::{hosts, runs, say};
 use crate::effect::ConsoleEnd;
-use crate::model::View;
 use crate::source::Source;
 use crate::source::attach::line::Line;
 use crate::source::attach::{Attach, Attached, Succeeding, Successor};
@@ -100,7 +99,7 @@ pub fn attach(args: &AttachArgs, user_paths: &UserPaths) -> Result<u8, Refusal> 
     }
     require_terminal()?;
     let profiles = places::profiles(args.profiles.as_deref(), user_paths)?;
-    let first = FirstScreen::plain(OnHangup::Detach, View::Overview);
+    let first = FirstScreen::plain(OnHangup::Detach, args.screen.first_view());
     let options = args.console.options(first, profiles.as_deref(), user_paths)?;
     let options = Options { is_served: args.own_terminal, ..options };
     let found = engines::find(args.engine.as_deref())?;
@@ -129,12 +128,12 @@ fn attach_host(args: &AttachArgs, place: &str, user_paths: &UserPaths) -> Result
         return watch(&mut source, form, &args.screen, args.every, args.console.printed_theme(user_paths)?);
     }
     require_terminal()?;
-    let first = FirstScreen::plain(OnHangup::Detach, View::Overview);
+    let first = FirstScreen::plain(OnHangup::Detach, args.screen.first_view());
     show(&mut source, args.console.options(first, None, user_paths)?)
 }
 
 /// The console until it ends; its exit status.
-fn show(source: &mut dyn Source, options: Options) -> Result<u8, Refusal> {
+pub(super) fn show(source: &mut dyn Source, options: Options) -> Result<u8, Refusal> {
     let shown = term::run(source, options)?;
     say_unsaved(&shown);
     if let Some(said) = source.lost() {

@@ -13,10 +13,11 @@ use super::trace::whole;
 use super::values::{decoder, duration};
 use clap::{Args as ClapArgs, Subcommand};
 use pinwheel_collect::faults::{FaultCounts, ScaledRate, scaled_model};
+use pinwheel_collect::gaps::{GapCount, GapCounts, Kept};
 use pinwheel_collect::results::{Results, ResultsError, merged};
 use pinwheel_collect::rows::{HEADER, Row, lines};
 use pinwheel_collect::run::{
-    CollectError, Limits, Options, Progress, Shard, THREADS_MAX, collect as collect_tasks, repeated,
+    CollectError, CountBy, Limits, Options, Progress, Shard, THREADS_MAX, collect as collect_tasks, repeated,
 };
 use pinwheel_collect::task::{FileShots, Task, metadata_of_name};
 use pinwheel_engine::board;
@@ -39,6 +40,9 @@ const PROGRESS_EVERY_NS: u64 = 2_000_000_000;
 /// Largest scale of the noise, and 1 over the smallest.
 const SCALE_MAX: f64 = 1e6;
 
+/// Time of a plugin for a shot: nobody waits for the answer, and a process that hangs is started again.
+const PLUGIN_LIMIT_US: u32 = 10_000_000;
+
 #[derive(Debug, ClapArgs)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct CollectArgs {
@@ -47,9 +51,12 @@ pub struct CollectArgs {
     /// Models: Stim's .dem, or bundled ones by name, also with their rounds: surface_d5@r50
     #[arg(long, value_name = "F", num_args = 1.., required = true)]
     pub dem: Vec<PathBuf>,
-    /// Decoder: matching, correlated, union-find or lookup; several with commas
-    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = offline_decoder, default_value = "matching")]
+    /// Decoder: matching, correlated, union-find, lookup or plugin:PATH; several with commas
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = decoder, default_value = "matching")]
     pub decoder: Vec<Decoder>,
+    /// Configuration of the plugins, JSON that is passed on unread
+    #[arg(long, value_name = "JSON")]
+    pub plugin_config: Option<String>,
     /// Scale the noise of each model: the odds of each mechanism; several with commas
     #[arg(long, value_name = "S", value_delimiter = ',', value_parser = scale, conflicts_with = "shots")]
     pub noise: Vec<f64>,
@@ -86,6 +93,9 @@ pub struct CollectArgs {
     /// Estimate the rates at the noise scaled by these, too, by counting shots by their number of faults
     #[arg(long, value_name = "S", value_delimiter = ',', value_parser = scale, conflicts_with = "shots")]
     pub estimate: Vec<f64>,
+    /// Count shots by the gap of their answers, in decibels, and print what is left without those of small gaps
+    #[arg(long)]
+    pub gaps: bool,
     #[command(flatten)]
     pub print: Print,
 }
@@ -119,16 +129,32 @@ struct TaskResult {
     seconds: f64,
     /// Rates at other noise.
     estimates: Vec<ScaledRate>,
+    /// Shots and errors by gap; without `--gaps` empty.
+    gaps: Vec<GapCount>,
+    #[serde(skip)]
+    notes: Notes,
 }
 
-fn offline_decoder(text: &str) -> Result<Decoder, String> {
-    let decoder = decoder(text)?;
-    if decoder.kind() == DecoderKind::Plugin {
-        return Err(
-            "found a plugin, expected matching, correlated, union-find or lookup; run it in an engine".to_owned()
-        );
+/// What only the text has of a task's results.
+#[derive(Debug, Default)]
+struct Notes {
+    /// What is left without small gaps.
+    kept: Vec<Kept>,
+    /// Shots counted by faults and by gaps, if that was asked for.
+    counted: [Option<u64>; 2],
+}
+
+/// The decoder as it is collected with, and what its rows say of it: a plugin has its configuration, and
+/// [`PLUGIN_LIMIT_US`] for a shot.
+fn offline(mut decoder: Decoder, mut about: Value, plugin_config: Option<&str>) -> (Decoder, Value) {
+    if let Decoder::Plugin { limit_us, config, .. } = &mut decoder {
+        *limit_us = Some(PLUGIN_LIMIT_US);
+        if let Some(text) = plugin_config {
+            text.clone_into(config);
+            about["plugin_config"] = serde_json::from_str(text).unwrap_or_else(|_| json!(text));
+        }
     }
-    Ok(decoder)
+    (decoder, about)
 }
 
 fn scale(text: &str) -> Result<f64, String> {
@@ -170,6 +196,15 @@ pub fn collect(args: &CollectArgs) -> Result<u8, Refusal> {
     let shots = args.shots.iter().map(|path| ("--shots", path.as_path()));
     let observables = args.observables.iter().map(|path| ("--observables", path.as_path()));
     require_distinct(&named.chain(shots).chain(observables).collect::<Vec<_>>(), &[("-o", &path)])?;
+    let has_plugin = args.decoder.iter().any(|decoder| decoder.kind() == DecoderKind::Plugin);
+    if args.gaps && has_plugin {
+        let remedy = "leave --gaps or the plugin out";
+        return Err(Refusal::unusable("--gaps", "a plugin, which tells none", "a built-in decoder", remedy));
+    }
+    if args.plugin_config.is_some() && !has_plugin {
+        let remedy = "add --decoder plugin:PATH, or leave the option out";
+        return Err(Refusal::unusable("--plugin-config", "no plugin", "one that takes it", remedy));
+    }
     let tasks = tasks(args)?;
     let mut results = Results::open(&path).map_err(|error| unusable(&path, &error))?;
     if results.cut_bytes > 0 {
@@ -182,7 +217,8 @@ pub fn collect(args: &CollectArgs) -> Result<u8, Refusal> {
         Some(seed) => seed,
         None => random_seed()?,
     };
-    let options = Options { limits, threads, seed, shard: args.shard, by_faults: !args.estimate.is_empty() };
+    let count_by = CountBy { faults: !args.estimate.is_empty(), gaps: args.gaps };
+    let options = Options { limits, threads, seed, shard: args.shard, count_by };
     let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
     let (stop, mut told_ns) = (AtomicBool::new(false), 0);
     let ended = collect_tasks(&tasks, &mut results, &options, &stop, |progress| {
@@ -202,7 +238,7 @@ pub fn collect(args: &CollectArgs) -> Result<u8, Refusal> {
         }
         Err(error) => return Err(Refusal::Content { about: "collect".to_owned(), said: error.to_string() }),
     };
-    let found: Vec<TaskResult> = tasks.iter().map(|task| result(task, &results, &args.estimate)).collect();
+    let found: Vec<TaskResult> = tasks.iter().map(|task| result(task, &results, args)).collect();
     Ok(args.print.to_stdout(&found, || text(&found), status))
 }
 
@@ -227,12 +263,14 @@ fn tasks(args: &CollectArgs) -> Result<Vec<Task>, Refusal> {
         };
         for (model, about) in scaled {
             let model = Arc::new(model);
-            let of = |decoder: &Decoder| Task::new(Arc::clone(&model), decoder.clone(), files.clone(), &about);
-            tasks.extend(args.decoder.iter().map(of));
+            for decoder in &args.decoder {
+                let (decoder, about) = offline(decoder.clone(), about.clone(), args.plugin_config.as_deref());
+                tasks.push(Task::new(Arc::clone(&model), decoder, files.clone(), &about));
+            }
         }
     }
     if let Some(task) = repeated(&tasks) {
-        let found = format!("{} by {} twice", task.metadata, task.decoder.kind().name());
+        let found = format!("{} by {} twice", task.metadata, task.decoder_name());
         return Err(Refusal::unusable("collect", found, "each task once", "name each model, decoder and scale once"));
     }
     Ok(tasks)
@@ -293,12 +331,14 @@ fn progress_text(progress: &Progress) -> String {
     )
 }
 
-fn result(task: &Task, results: &Results, scales: &[f64]) -> TaskResult {
+fn result(task: &Task, results: &Results, args: &CollectArgs) -> TaskResult {
     let row = results.of(&task.strong_id).cloned().unwrap_or_default();
     let Row { shots, errors, seconds, counts, .. } = row;
-    let counts = FaultCounts::of_row(&counts);
+    let faults = FaultCounts::of_row(&counts);
+    let gaps = if args.gaps { GapCounts::of_row(&counts) } else { GapCounts::default() };
+    let is_estimated = !args.estimate.is_empty();
     TaskResult {
-        decoder: task.decoder.kind().name().to_owned(),
+        decoder: task.decoder_name(),
         metadata: serde_json::from_str(&task.metadata).unwrap_or_default(),
         strong_id: task.strong_id.clone(),
         shots,
@@ -306,32 +346,53 @@ fn result(task: &Task, results: &Results, scales: &[f64]) -> TaskResult {
         rate: (shots > 0).then(|| errors as f64 / shots as f64),
         rate_ci95: interval_95(errors, shots),
         seconds,
-        estimates: scales.iter().map(|scale| counts.rate_at(&task.model, *scale)).collect(),
+        estimates: args.estimate.iter().map(|scale| faults.rate_at(&task.model, *scale)).collect(),
+        gaps: gaps.each(),
+        notes: Notes {
+            kept: gaps.kept(),
+            counted: [is_estimated.then(|| faults.shots()), args.gaps.then(|| gaps.shots())],
+        },
     }
 }
 
 fn text(found: &[TaskResult]) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
-    for TaskResult { decoder, metadata, shots, errors, rate, rate_ci95, seconds, estimates, .. } in found {
+    for TaskResult { decoder, metadata, shots, errors, rate, rate_ci95, seconds, estimates, notes, .. } in found {
         let _ = write!(text, "{metadata} {decoder}: {} errors of {} shots", grouped(*errors), grouped(*shots));
-        if let Some((rate, [low, high])) = rate.zip(*rate_ci95) {
-            let _ = write!(text, ", {rate:.3e} a shot, 95 % between {low:.3e} and {high:.3e}");
+        if let Some((rate, ci95)) = rate.zip(*rate_ci95) {
+            let _ = write!(text, ", {}", rate_text(rate, ci95));
         }
         // A row has milliseconds: of few shots that were counted before the time is not known.
         if *seconds > 0.0 {
             let _ = write!(text, "; {:.2} µs a shot", seconds * 1e6 / *shots as f64);
         }
         text.push('\n');
-        for ScaledRate { scale, rate, ci95: [low, high], unseen } in estimates {
-            let _ = write!(text, "  noise × {scale}: {rate:.3e} a shot, 95 % between {low:.3e} and {high:.3e}");
+        for (counted, option) in notes.counted.iter().zip(["--estimate", "--gaps"]) {
+            if let Some(counted) = counted.filter(|counted| counted < shots) {
+                let (counted, left) = (grouped(counted), grouped(shots - counted));
+                let _ = writeln!(text, "  {option}: of {counted} shots; {left} were collected without it");
+            }
+        }
+        // Without a shot counted an estimate would say a rate of 0.
+        let estimates = estimates.iter().filter(|_| notes.counted[0] != Some(0));
+        for ScaledRate { scale, rate, ci95, unseen } in estimates {
+            let _ = write!(text, "  noise × {scale}: {}", rate_text(*rate, *ci95));
             if *unseen > rate / 10.0 {
                 let _ = write!(text, "; {unseen:.1e} of its shots have numbers of faults that were not seen");
             }
             text.push('\n');
         }
+        for Kept { from_db, part, rate, ci95 } in &notes.kept {
+            let part = 100.0 * part;
+            let _ = writeln!(text, "  gap of {from_db} dB or more: {part:.2} % of shots, {}", rate_text(*rate, *ci95));
+        }
     }
     text
+}
+
+fn rate_text(rate: f64, [low, high]: [f64; 2]) -> String {
+    format!("{rate:.3e} a shot, 95 % between {low:.3e} and {high:.3e}")
 }
 
 fn merge(files: &[PathBuf], output: Option<&Path>) -> Result<u8, Refusal> {
@@ -355,7 +416,7 @@ fn merge(files: &[PathBuf], output: Option<&Path>) -> Result<u8, Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use super::{TaskResult, count, offline_decoder, scale, shard, text};
+    use super::{TaskResult, count, scale, shard, text};
     use pinwheel_collect::run::Shard;
 
     /// A collection that was done already told 0.00 µs a shot.
@@ -371,6 +432,8 @@ mod tests {
             rate_ci95: Some([0.01, 0.2]),
             seconds,
             estimates: Vec::new(),
+            gaps: Vec::new(),
+            notes: super::Notes::default(),
         };
         let start = r#"{"d":3} matching: 1 errors of 10 shots, 1.000e-1 a shot, 95 % between 1.000e-2 and 2.000e-1"#;
         assert_eq!(text(&[result(0.0)]), format!("{start}\n"));
@@ -390,6 +453,5 @@ mod tests {
         for wrong in ["0", "-1", "inf", "nan", "1e7"] {
             assert!(scale(wrong).is_err(), "{wrong}");
         }
-        assert!(offline_decoder("union-find").is_ok() && offline_decoder("plugin:/x").is_err());
     }
 }

@@ -100,7 +100,8 @@ pub struct Difference {
 struct Side {
     dir: PathBuf,
     report: Option<Value>,
-    last: Option<Snapshot>,
+    /// The last snapshot of its recording; else why there is none, in one sentence.
+    last: Result<Snapshot, String>,
     /// Of a run without a report: time from its first picture in Live to the last one.
     live_ns: Option<u64>,
 }
@@ -118,22 +119,28 @@ pub fn compare(args: &CompareArgs, user_paths: &UserPaths) -> Result<u8, Refusal
 pub fn of_runs(one: PathBuf, other: PathBuf) -> Result<Comparison, Refusal> {
     let side = |dir: PathBuf| -> Result<Side, Refusal> {
         let report = json_of(&dir, "report.json");
-        let mut tape = runs::open(&dir).ok();
-        let last = tape.as_mut().and_then(|tape| {
-            let (_, last) = tape.span()?;
-            tape.at(last).ok()??.snapshot().ok()?
-        });
-        if report.is_none() && last.is_none() {
+        let mut tape = runs::open(&dir);
+        let last = match &mut tape {
+            Ok(tape) => last_of(tape).ok_or_else(|| runs::empty(&dir).to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let (None, Err(why)) = (&report, &last) {
             let about = format!("run {}", dir.display());
-            let remedy = "name a run's directory; a run that was killed before its first snapshot cannot be compared";
-            return Err(Refusal::unusable(about, "neither report.json nor a recording", "one of them", remedy));
+            let found = format!("neither report.json nor a recording that can be read ({why})");
+            return Err(Refusal::unusable(about, found, "one of them", "name the directory of another run"));
         }
-        let tape = tape.as_mut().filter(|_| report.is_none());
-        let live_ns =
-            tape.zip(last.as_ref()).and_then(|(tape, last)| Some(last.at_ns.saturating_sub(live_from_ns(tape)?)));
+        let live_ns = match (&report, &mut tape, &last) {
+            (None, Ok(tape), Ok(last)) => live_from_ns(tape).map(|from_ns| last.at_ns.saturating_sub(from_ns)),
+            _ => None,
+        };
         Ok(Side { dir, report, last, live_ns })
     };
     Ok(comparison(&[side(one)?, side(other)?]))
+}
+
+fn last_of(tape: &mut Tape) -> Option<Snapshot> {
+    let (_, last) = tape.span()?;
+    tape.at(last).ok()??.snapshot().ok()?
 }
 
 /// When the run became live, nanoseconds after the engine's start; `None` if the recording does not
@@ -165,8 +172,8 @@ fn comparison(sides: &[Side; 2]) -> Comparison {
                 missing.push(format!("{}: {why}", side.dir.display()));
             }
         }
-        if side.last.is_none() {
-            missing.push(format!("{}: no recording; distributions are not compared", side.dir.display()));
+        if let Err(why) = &side.last {
+            missing.push(format!("{}: distributions are not compared: {why}", side.dir.display()));
         }
     }
     let profile = match (profile_of(&one.dir), profile_of(&other.dir)) {
@@ -205,7 +212,7 @@ impl Side {
                 value => value.as_u64(),
             };
         }
-        let total = self.last.as_ref()?.totals();
+        let total = self.last.as_ref().ok()?.totals();
         Some(match name {
             "answered" => total.answered,
             "submitted" => total.submitted,
@@ -219,7 +226,7 @@ impl Side {
     }
 
     fn alarms(&self) -> Option<u64> {
-        Some(self.last.as_ref()?.alarms.iter().map(|alarm| alarm.count).sum())
+        Some(self.last.as_ref().ok()?.alarms.iter().map(|alarm| alarm.count).sum())
     }
 }
 
@@ -257,7 +264,8 @@ fn rates(sides: &[Side; 2]) -> Vec<Rate> {
     };
     rates.push(per_second("throughput", "answers per second", 1.0, &|side| side.count("answered")));
     rates.push(per_second("alarms", "per hour", 3_600.0, &Side::alarms));
-    let at_deadlines = sides.each_ref().map(|side| side.last.as_ref().and_then(|last| wrong_or_late(&last.streams)));
+    let at_deadlines =
+        sides.each_ref().map(|side| side.last.as_ref().ok().and_then(|last| wrong_or_late(&last.streams)));
     for (index, deadline_ns) in DEADLINES_NS.into_iter().enumerate() {
         let of = |side: &Option<[WrongOrLate; DEADLINES_NS.len()]>| {
             let WrongOrLate { shots, of, .. } = side.as_ref()?[index];
@@ -287,7 +295,7 @@ fn rate(name: impl Into<Cow<'static, str>>, unit: &'static str, found: [Option<(
 }
 
 fn histograms(sides: &[Side; 2]) -> Vec<Distribution> {
-    let [Some(one), Some(other)] = sides.each_ref().map(|side| side.last.as_ref()) else { return Vec::new() };
+    let [Ok(one), Ok(other)] = sides.each_ref().map(|side| side.last.as_ref()) else { return Vec::new() };
     let all = |snapshot: &Snapshot| {
         let silos = &snapshot.silos;
         let mut named = vec![
@@ -316,7 +324,7 @@ fn environment(one: &Side, other: &Side) -> Vec<Difference> {
 
 fn inputs(one: &Side, other: &Side) -> Vec<Difference> {
     let facts = |side: &Side| -> Vec<(String, String)> {
-        let of_last = || side.last.as_ref().map(report_of);
+        let of_last = || side.last.as_ref().ok().map(report_of);
         let report = side.report.clone().or_else(of_last).unwrap_or_default();
         let names = [
             "version",
@@ -415,7 +423,7 @@ mod tests {
         let last = snapshot(100, SyntheticFaults::None);
         let mut report = report_of(&last);
         report["ended_by"] = "count".into();
-        let side = |report| Side { dir: "run".into(), report, last: Some(last.clone()), live_ns: None };
+        let side = |report| Side { dir: "run".into(), report, last: Ok(last.clone()), live_ns: None };
         let inputs = comparison(&[side(None), side(Some(report))]).inputs;
         let told: Vec<_> = inputs.iter().map(|row| [&row.what, &row.one, &row.other].map(String::as_str)).collect();
         assert_eq!(told, [["ended_by", "absent", "count"]]);
@@ -425,7 +433,8 @@ mod tests {
     fn a_small_rate_has_three_digits_like_any_other() {
         let report = serde_json::json!({ "logical_errors": 3, "shots_with_observables": 20_000_000,
             "answered": 20_000_000, "elapsed_live_ns": 1_000_000_000u64 });
-        let side = || Side { dir: "run".into(), report: Some(report.clone()), last: None, live_ns: None };
+        let last = || Err(String::new());
+        let side = || Side { dir: "run".into(), report: Some(report.clone()), last: last(), live_ns: None };
         let text = comparison(&[side(), side()]).text();
         assert!(text.contains("logical error rate, per judged shot: 1.50e-7 [5.10e-8, 4.41e-7] | 1.50e-7 ["), "{text}");
         assert!(text.contains("throughput, answers per second: 20,000,000 [19,99"), "{text}");
@@ -433,7 +442,8 @@ mod tests {
 
     #[test]
     fn times_of_no_shots_are_none() {
-        let side = || Side { dir: "run".into(), report: Some(serde_json::json!({})), last: None, live_ns: None };
+        let last = || Err(String::new());
+        let side = || Side { dir: "run".into(), report: Some(serde_json::json!({})), last: last(), live_ns: None };
         let mut compared = comparison(&[side(), side()]);
         let (name, one, other) = ("queue".to_owned(), Histogram::default(), Histogram::of(&[5_000]));
         compared.histograms = vec![Distribution { name, one, other, distance: None }];
@@ -443,7 +453,7 @@ mod tests {
     #[test]
     fn rates_over_time_of_a_run_without_a_report_count_from_live_or_are_not_known() {
         let side = |live_ns| {
-            let last = Some(snapshot(100, SyntheticFaults::None));
+            let last = Ok(snapshot(100, SyntheticFaults::None));
             Side { dir: "run".into(), report: None, last, live_ns }
         };
         let compared = comparison(&[side(Some(5_000_000_000)), side(None)]);

@@ -119,7 +119,7 @@ pub enum Verb {
     /// starts a run on the new input. An unusable input is refused before the drain; the command
     /// returns when the new run is live
     Input {
-        /// sampler, a file of shots, udp:ADDRESS:PORT, unix:PATH or shm:NAME
+        /// sampler, a file of shots, udp:ADDRESS:PORT, cudaq:ADDRESS:PORT, unix:PATH or shm:NAME
         #[arg(value_name = "FROM")]
         from: String,
         /// Detector error model: a file, or a bundled one by name [default: as before]

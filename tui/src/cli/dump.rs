@@ -135,9 +135,7 @@ fn now(image: &Image) -> Result<Snapshot, Refusal> {
     // If the two processes read different counters, the board's last heartbeat is more reliable.
     let at = if at >= last { at } else { Ticks(last.0) };
     let snapshot = Moment::new(at, image.clone()).snapshot().map_err(tape::TapeError::from)?;
-    snapshot.ok_or_else(|| {
-        Refusal::unusable("board", "no clock on it", "an engine past its Init", "try again when it has started")
-    })
+    snapshot.ok_or_else(engines::without_clock)
 }
 
 impl Bundle {

@@ -20,6 +20,11 @@ pub fn find(wanted: Option<&str>) -> Result<RunningEngine, Refusal> {
     Ok(found)
 }
 
+/// The refusal of a board that has no moment yet.
+pub fn without_clock() -> Refusal {
+    Refusal::unusable("board", "no clock on it", "an engine past its Init", "try again when it has started")
+}
+
 /// Reports files that are named like boards but are not valid.
 pub fn report_invalid_boards(directory: &Path) {
     for said in image::strangers(directory) {

@@ -4,7 +4,7 @@
 
 use super::say::{self, written};
 use crate::keymap::{Scope, page};
-use clap::{Args as ClapArgs, Command};
+use clap::{Arg, Args as ClapArgs, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
@@ -15,7 +15,7 @@ pub const EXIT_STATUSES: [(&str, &str); 4] = [
     ("0", "Success."),
     ("1", "The command ran but found a problem: lost shots, a failed drill or check, a thread that did not confirm."),
     ("2", "Unusable input or environment; one sentence says what was found, what was expected, and what to do."),
-    ("130, 143", "After SIGINT or SIGTERM, with a clean drain."),
+    ("129, 130, 143", "After SIGHUP, SIGINT or SIGTERM, with a clean drain."),
 ];
 
 #[derive(Debug, ClapArgs)]
@@ -64,29 +64,52 @@ fn manual(mut command: Command) -> io::Result<Vec<u8>> {
 fn commands(command: &Command) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["COMMANDS"]);
-    for command in command.get_subcommands().filter(|command| command.get_name() != "help") {
+    for command in shown(command) {
         options(command, &format!("pinwheel {}", command.get_name()), &mut roff);
     }
     roff
 }
 
+/// The commands of `command` that are for people.
+pub fn shown(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|inner| inner.get_name() != "help" && !inner.is_hide_set())
+}
+
+/// The short and the long name of an option; empty for a positional argument.
+pub fn names_of(option: &Arg) -> String {
+    let short = option.get_short().map(|short| format!("-{short}"));
+    let long = option.get_long().map(|long| format!("--{long}"));
+    short.into_iter().chain(long).collect::<Vec<_>>().join(", ")
+}
+
 fn options(command: &Command, name: &str, roff: &mut Roff) {
     roff.control("SS", [name]);
     roff.text([roman(command.get_about().map(ToString::to_string).unwrap_or_default())]);
-    for option in command.get_arguments().filter(|option| option.get_id() != "help") {
+    for option in command.get_arguments().filter(|option| option.get_id() != "help" && !option.is_hide_set()) {
         let value = option.get_value_names().map(|names| {
             let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
             names.join(" ")
         });
         let value = value.filter(|_| option.get_action().takes_values()).unwrap_or_default();
-        let long = option.get_long().map(|long| format!("--{long}")).unwrap_or_default();
+        let choices: Vec<String> =
+            option.get_possible_values().iter().map(|choice| choice.get_name().to_owned()).collect();
+        let is_choice = !choices.is_empty() && option.get_action().takes_values();
+        let choices = if is_choice { format!(": {}", choices.join(", ")) } else { String::new() };
         roff.control("TP", []);
-        roff.text([bold(format!("{long} {value}").trim().to_owned())]);
-        roff.text([roman(option.get_help().map(ToString::to_string).unwrap_or_default())]);
+        roff.text([bold(format!("{} {value}", names_of(option)).trim().to_owned())]);
+        let help = option.get_help().map(ToString::to_string).unwrap_or_default();
+        roff.text([roman(help + &default_of(option) + &choices)]);
     }
-    for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
+    for inner in shown(command) {
         options(inner, &format!("{name} {}", inner.get_name()), roff);
     }
+}
+
+/// The default of an option's value, as `--help` shows it.
+pub fn default_of(option: &Arg) -> String {
+    let defaults: Vec<_> = option.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
+    let is_shown = option.get_action().takes_values() && !defaults.is_empty() && !option.is_hide_default_value_set();
+    if is_shown { format!(" [default: {}]", defaults.join(" ")) } else { String::new() }
 }
 
 fn keys() -> Roff {
@@ -113,6 +136,10 @@ fn files() -> Roff {
     for (name, what) in [
         ("keys.ron", "Keys of the console: in the directory of profiles, else in $XDG_CONFIG_HOME/pinwheel."),
         (
+            "theme.ron",
+            "Your own colours of the console: in the directory of profiles, else in $XDG_CONFIG_HOME/pinwheel.",
+        ),
+        (
             "console.ron",
             "Settings that the console keeps between starts: in $XDG_STATE_HOME/pinwheel, else in ~/.local/state/pinwheel.",
         ),
@@ -136,7 +163,7 @@ fn files() -> Roff {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
 
-    use super::{Scope, manual, page};
+    use super::{Scope, manual, names_of, page};
     use crate::cli::args::Args;
     use clap::{CommandFactory, ValueEnum};
     use clap_complete::Shell;
@@ -146,11 +173,15 @@ mod tests {
     fn the_manual_names_every_command_every_option_and_every_key() {
         let text = String::from_utf8(manual(Args::command()).unwrap()).unwrap().replace("\\-", "-");
         for command in Args::command().get_subcommands() {
-            assert!(text.contains(command.get_name()), "{}", command.get_name());
-            for option in command.get_arguments().filter_map(|option| option.get_long()) {
-                assert!(text.contains(&format!("--{option}")) || option == "help", "{option}");
+            let heading = format!(".SS \"pinwheel {}\"", command.get_name());
+            assert_eq!(text.contains(&heading), !command.is_hide_set(), "{heading}");
+            for option in command.get_arguments().filter(|_| !command.is_hide_set()) {
+                let names = names_of(option);
+                assert_eq!(text.contains(&names), !option.is_hide_set(), "{names}");
             }
         }
+        assert!(text.contains("-o, --output F|-") && text.contains(": utf-8, ascii"), "{text}");
+        assert!(text.contains("How long each core is measured, at most 10m [default: 5s]"), "{text}");
         for (_, name, _) in Scope::ALL.into_iter().flat_map(page::lines) {
             assert!(text.contains(&format!("{name}: ")), "{name}");
         }

@@ -8,6 +8,7 @@ use super::refusal::Refusal;
 use super::replay::{seconds, words};
 use super::say::{self, written};
 use super::{engines, runs};
+use crate::model::View;
 use crate::model::derived::utc_ns;
 use crate::source::replay::Replay;
 use crate::term;
@@ -63,7 +64,7 @@ pub fn postmortem(args: &PostmortemArgs, user_paths: &UserPaths) -> Result<u8, R
         let tape = run.as_deref().and_then(|run| Tape::open(run).ok());
         let notes = tape.as_ref().zip(run.as_deref()).map(|(tape, run)| runs::notes(run, tape));
         let mut source = Replay::postmortem(tape, notes.unwrap_or_default(), last);
-        return super::replay::console(&mut source, &args.console, user_paths);
+        return super::replay::console(&mut source, View::Overview, &args.console, user_paths);
     }
     let kept = run.map_or_else(|| "no run directory".to_owned(), |run| format!("run {}", run.display()));
     let title = format!(

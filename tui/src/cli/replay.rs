@@ -2,7 +2,8 @@
 //!
 //! Runs on the main thread; starts no engine and changes nothing.
 
-use super::console_options::{ConsoleArgs, FirstScreen, say_unsaved};
+use super::attach::show;
+use super::console_options::{ConsoleArgs, FirstScreen};
 use super::places::{self, UserPaths};
 use super::refusal::Refusal;
 use super::runs::{self, RunName, When};
@@ -57,7 +58,8 @@ pub fn replay(args: &ReplayArgs, user_paths: &UserPaths) -> Result<u8, Refusal> 
     if shows_console {
         let notes = runs::notes(&dir, &tape);
         let at_ns = tape.since_start(at).0;
-        return console(&mut Replay::new(tape, notes, at_ns).beside(&dir), &args.console, user_paths);
+        let mut source = Replay::new(tape, notes, at_ns).beside(&dir);
+        return console(&mut source, args.screen.first_view(), &args.console, user_paths);
     }
     let snapshot = tape
         .at(at)?
@@ -82,12 +84,11 @@ const fn default_moment(shows_console: bool) -> When {
     if shows_console { When::Since(Nanos(0)) } else { When::Before(Nanos(0)) }
 }
 
-/// Runs the console on a recording.
-pub fn console(source: &mut Replay, console: &ConsoleArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
+/// Runs the console on a recording, with that view at first.
+pub fn console(source: &mut Replay, view: View, console: &ConsoleArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
     let profiles = places::profiles(None, user_paths)?;
-    let first = FirstScreen::plain(OnHangup::Drain, View::Overview);
-    say_unsaved(&term::run(source, console.options(first, profiles.as_deref(), user_paths)?)?);
-    Ok(0)
+    let first = FirstScreen::plain(OnHangup::Drain, view);
+    show(source, console.options(first, profiles.as_deref(), user_paths)?)
 }
 
 pub fn seconds(ns: u64) -> f64 {

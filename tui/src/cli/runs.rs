@@ -8,7 +8,7 @@ use super::say;
 use super::values::time;
 use clap::Args as ClapArgs;
 use pinwheel_engine::files;
-use pinwheel_engine::record::tape::Tape;
+use pinwheel_engine::record::tape::{FILE, Tape};
 use pinwheel_engine::units::{Nanos, Ticks};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,9 @@ pub fn report_owner(what: &str, owner: u32) {
 fn named(run: &str, logs: Option<&Path>, user_paths: &UserPaths) -> Result<PathBuf, Refusal> {
     let given = user_paths.working_dir.join(run);
     if given.is_dir() || given.is_file() {
-        return Ok(given);
+        // A recording that is named itself stands for its run.
+        let run = given.parent().filter(|_| given.is_file() && given.ends_with(FILE));
+        return Ok(run.map(Path::to_owned).unwrap_or(given));
     }
     let logs = places::logs(logs, user_paths)?;
     let runs = list(&logs);

@@ -34,8 +34,8 @@ pub struct ScreenArgs {
     /// Print the view's list as comma-separated values, with every column
     #[arg(long, conflicts_with_all = ["json", "screen"])]
     pub csv: bool,
-    /// View of --snapshot, --svg and --csv: overview, threads, streams, rings, alarms … [default:
-    /// overview; of --csv: threads]
+    /// The console's first view, or the view of --snapshot, --svg and --csv: overview, threads,
+    /// streams, rings, alarms … [default: overview; of --csv: threads]
     #[arg(long, value_name = "VIEW", value_parser = view)]
     pub view: Option<View>,
     /// Screen of --snapshot and --svg [default: 100x40]
@@ -60,7 +60,12 @@ fn size(text: &str) -> Result<(u16, u16), String> {
 }
 
 impl ScreenArgs {
-    /// Whether any of these options was given.
+    /// The view with which a console begins.
+    pub fn first_view(&self) -> View {
+        self.view.unwrap_or(View::Overview)
+    }
+
+    /// Whether anything is to be printed.
     pub fn is_requested(&self) -> bool {
         self.snapshot || self.svg || self.csv
     }
@@ -73,12 +78,10 @@ impl ScreenArgs {
         let view = self.view.unwrap_or(if values { View::Threads } else { View::Overview });
         let list = List::of(view);
         if let (true, None) = (values, list) {
-            return Err(Refusal::unusable(
-                format!("--csv --view {}", view.name()),
-                "a view without a list",
-                "threads, workers, slots, streams, rings, alarms, environment, log or actions",
-                "name one of these",
-            ));
+            let about = format!("--csv --view {}", view.name());
+            let lists = List::ALL.map(|list| list.view().name()).join(", ");
+            let expected = format!("one of {lists}");
+            return Err(Refusal::unusable(about, "a view without a list", expected, "name one of these"));
         }
         Ok((view, list))
     }
@@ -98,7 +101,12 @@ impl ScreenArgs {
         for effect in effects {
             if let Effect::LookUp(wanted) = effect {
                 let about = LookupContext::of(&model);
-                update(&mut model, Msg::LookedUp(look_up(wanted, &about, &mut LookupState::default())));
+                let brought = look_up(wanted, &about, &mut LookupState::default());
+                // A screen says it itself.
+                if let Some(why) = brought.refusal().filter(|_| self.csv) {
+                    say::people(&format!("pinwheel: {why}"));
+                }
+                update(&mut model, Msg::LookedUp(brought));
             }
         }
         let text = match list.filter(|_| self.csv) {

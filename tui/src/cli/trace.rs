@@ -49,9 +49,10 @@ pub fn trace(args: &TraceArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
     let notes = runs::notes(&dir, &tape);
     let mut write = |out: &mut dyn Write| trace::write(&mut tape, &notes, out);
     if output == Path::new("-") {
-        return match write(&mut BufWriter::new(say::JsonStream::new(io::stdout().lock()))) {
+        let mut out = BufWriter::new(say::JsonStream::new(io::stdout().lock()));
+        return match write(&mut out).and_then(|_| Ok(out.flush()?)) {
             Err(TraceError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
-            other => other.map(|_| 0).map_err(|error| Refusal::Usage(error.to_string())),
+            other => other.map(|()| 0).map_err(|error| Refusal::Usage(error.to_string())),
         };
     }
     // A run directory may belong to another user, so links in it are not followed.

@@ -5,6 +5,7 @@
 //! second. Bounded by one snapshot and one screen. Sends no commands; ends with the engine, with
 //! its reader, or at a signal.
 
+use super::engines;
 use super::refusal::Refusal;
 use super::say::{self, written};
 use super::screen_output::ScreenArgs;
@@ -21,6 +22,7 @@ use crate::update::update;
 use pinwheel_engine::profile::OnHangup;
 use pinwheel_report::format::{Syntax, visible};
 use pinwheel_report::moment::attached;
+use signal_hook::consts::SIGHUP;
 use std::io::{self, ErrorKind, Write};
 use std::time::Duration;
 
@@ -41,7 +43,7 @@ pub enum Form {
 /// Prints once, or each `every` until the engine or the reader ends, or a signal arrives.
 ///
 /// # Errors
-/// If the view has no list, or signal handlers cannot be installed.
+/// If the view has no list, the engine has no moment to print, or signal handlers cannot be installed.
 pub fn watch(
     source: &mut dyn Source,
     form: Form,
@@ -53,15 +55,19 @@ pub fn watch(
     let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
     let mut model = Model::new(theme, screen.size.unwrap_or((100, 40)), OnHangup::Detach);
     (model.view, model.ownership, model.mode) = (view, source.ownership(), Mode::Live);
-    let mut watched = Watched { model, kept: LookupState::default(), looks: 0, is_new: false };
+    let mut watched = Watched { model, kept: LookupState::default(), looks: 0, is_new: false, why_empty: None };
     let mut heads = Headings::Shown;
     let between =
         every.map_or(0, |every| u32::try_from(every.as_nanos().div_ceil(POLL_INTERVAL.as_nanos())).unwrap_or(u32::MAX));
-    let mut due = FIRST_LOOKS;
+    let (mut due, mut said) = (FIRST_LOOKS, None);
     loop {
         let finished = watched.look(source);
-        if let Some(signal) = signals.received() {
+        let hangup = signals.has_hung_up().then_some(SIGHUP);
+        if let Some(signal) = signals.received().or(hangup) {
             return Ok(128 + signal as u8);
+        }
+        if every.is_none() && watched.looks >= due && watched.model.picture().is_none() {
+            return Err(engines::without_clock());
         }
         // The final state of an engine that ends is printed once more.
         if watched.is_due(due, every) || finished == Finished::Yes {
@@ -72,6 +78,11 @@ pub fn watch(
                 _ => term::dump::text(&watched.model),
             };
             heads = Headings::Hidden;
+            let why_empty = watched.why_empty.take().filter(|why| form == Form::Values && said.as_ref() != Some(why));
+            if let Some(why) = why_empty {
+                say::people(&format!("pinwheel: {why}"));
+                said = Some(why);
+            }
             let out = &mut io::stdout().lock();
             let shown = visible(&text, if form == Form::Json { Syntax::Json } else { Syntax::Plain });
             match out.write_all(shown.as_bytes()).and_then(|()| out.flush()) {
@@ -109,6 +120,8 @@ struct Watched {
     looks: u32,
     /// Whether a board came since the last output.
     is_new: bool,
+    /// Why the last look-up found nothing.
+    why_empty: Option<String>,
 }
 
 impl Watched {
@@ -132,6 +145,7 @@ impl Watched {
             if let Effect::LookUp(wanted) = effect {
                 let about = LookupContext::of(&self.model);
                 let brought = look_up(wanted, &about, &mut self.kept);
+                self.why_empty = brought.refusal().map(str::to_owned);
                 update(&mut self.model, Msg::LookedUp(brought));
             }
         }
@@ -199,7 +213,7 @@ mod tests {
     #[test]
     fn a_host_that_does_not_answer_is_not_printed_again_and_one_that_starts_again_is_another_process() {
         let model = Model::new(Theme::from_variables(|_| None), (100, 40), OnHangup::Detach);
-        let mut watched = Watched { model, kept: LookupState::default(), looks: 0, is_new: false };
+        let mut watched = Watched { model, kept: LookupState::default(), looks: 0, is_new: false, why_empty: None };
         let mut host = Host(vec![seen(7, 2_000), None, seen(8, 1_000)]);
         let every = Some(Duration::from_millis(100));
         let mut printed = Vec::new();

@@ -52,6 +52,21 @@ pub enum LookupResult {
     Chart(Result<(Vec<Point>, (u64, u64)), String>),
 }
 
+impl LookupResult {
+    /// Why nothing was found, in one sentence.
+    pub fn refusal(&self) -> Option<&str> {
+        let why = match self {
+            LookupResult::Environment(result) => result.as_ref().err(),
+            LookupResult::Cores(result) => result.as_ref().err(),
+            LookupResult::Hosts(result) => result.as_ref().err(),
+            LookupResult::HostsCommand(result) => result.as_ref().err(),
+            LookupResult::Log(result) | LookupResult::Actions(result, _) => result.as_ref().err(),
+            LookupResult::Chart(result) => result.as_ref().err(),
+        };
+        why.map(String::as_str)
+    }
+}
+
 /// One event of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {

@@ -6,8 +6,10 @@
 //! A reader's machine may lack the font, and fonts differ in the width of a block or a braille
 //! cell. A run with a stated width has the terminal's position in any font.
 
+use super::dump::{Glyph, glyphs};
 use crate::model::Model;
 use crate::theme::Colour;
+use crate::theme::file::rgb;
 use crate::view;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
@@ -43,11 +45,8 @@ pub fn picture(model: &Model) -> String {
         model.view.name()
     );
     for y in 0..area.height {
-        let row: Vec<&Cell> = (0..area.width).map(|x| &buffer[(x, y)]).collect();
-        let mut x = 0;
-        for run in row.chunk_by(|a, b| Kind::of(a) == Kind::of(b)) {
-            draw(run, (x, u32::from(y)), (paper, ink), &mut text);
-            x += run.len() as u32;
+        for run in glyphs(&buffer, y).chunk_by(|a, b| Kind::of(a.cell) == Kind::of(b.cell)) {
+            draw(run, u32::from(y), (paper, ink), &mut text);
         }
     }
     text.push_str("</svg>\n");
@@ -68,26 +67,28 @@ impl Kind {
     }
 }
 
-fn draw(run: &[&Cell], (column, row): (u32, u32), (paper, ink): (&str, &str), text: &mut String) {
-    let Some(Kind { colour, modifier, .. }) = run.first().map(|cell| Kind::of(cell)) else { return };
+/// Where glyphs begin, and their width.
+fn extent(glyphs: &[Glyph<'_>]) -> (u32, u32) {
+    let columns: u32 = glyphs.iter().map(|glyph| u32::from(glyph.columns)).sum();
+    let first = glyphs.first().map_or(0, |glyph| u32::from(glyph.column));
+    (MARGIN + first * CELL_WIDTH, columns * CELL_WIDTH)
+}
+
+fn draw(run: &[Glyph<'_>], row: u32, (paper, ink): (&str, &str), text: &mut String) {
+    let Some(Kind { colour, modifier, .. }) = run.first().map(|glyph| Kind::of(glyph.cell)) else { return };
     let is_reversed = modifier.contains(Modifier::REVERSED);
-    let colour = match colour {
-        Color::Rgb(red, green, blue) => format!("#{red:02x}{green:02x}{blue:02x}"),
-        _ => ink.to_owned(),
-    };
-    let (x, y) = (MARGIN + column * CELL_WIDTH, MARGIN + row * CELL_HEIGHT);
+    let colour =
+        rgb(colour).map_or_else(|| ink.to_owned(), |(red, green, blue)| format!("#{red:02x}{green:02x}{blue:02x}"));
+    let y = MARGIN + row * CELL_HEIGHT;
     if is_reversed {
-        let width = run.len() as u32 * CELL_WIDTH;
+        let (x, width) = extent(run);
         let _always_fits =
             writeln!(text, "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{CELL_HEIGHT}\" fill=\"{colour}\"/>");
     }
-    let glyphs: String = run.iter().map(|cell| cell.symbol()).collect();
-    let shown = glyphs.trim_matches(' ');
-    if shown.is_empty() {
-        return;
-    }
-    let x = x + (glyphs.len() - glyphs.trim_start_matches(' ').len()) as u32 * CELL_WIDTH;
-    let width = shown.chars().count() as u32 * CELL_WIDTH;
+    let is_seen = |glyph: &Glyph<'_>| glyph.cell.symbol() != " ";
+    let Some((from, to)) = run.iter().position(is_seen).zip(run.iter().rposition(is_seen)) else { return };
+    let seen = &run[from..=to];
+    let (x, width) = extent(seen);
     let _always_fits = write!(
         text,
         "<text x=\"{x}\" y=\"{}\" textLength=\"{width}\" lengthAdjust=\"spacingAndGlyphs\" xml:space=\"preserve\"",
@@ -106,6 +107,7 @@ fn draw(run: &[&Cell], (column, row): (u32, u32), (paper, ink): (&str, &str), te
             text.push_str(attribute);
         }
     }
+    let shown: String = seen.iter().map(|glyph| glyph.cell.symbol()).collect();
     let escaped = shown.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let _always_fits = writeln!(text, ">{escaped}</text>");
 }
@@ -114,37 +116,48 @@ fn draw(run: &[&Cell], (column, row): (u32, u32), (paper, ink): (&str, &str), te
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
 
-    use super::{Cell, Color, Modifier, draw};
+    use super::{Buffer, Color, Modifier, Rect, draw, glyphs};
     use ratatui::style::Style;
 
-    fn drawn(cells: &[Cell]) -> String {
+    /// The run in the third column of the second row.
+    fn drawn(symbols: &str, style: Style) -> String {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 12, 1));
+        let (end, _) = buffer.set_stringn(2, 0, symbols, 10, style);
+        let mut row = glyphs(&buffer, 0);
+        row.retain(|glyph| (2..end).contains(&glyph.column));
         let mut text = String::new();
-        draw(&cells.iter().collect::<Vec<_>>(), (2, 1), ("#000000", "#eeeeee"), &mut text);
+        draw(&row, 1, ("#000000", "#eeeeee"), &mut text);
         text
-    }
-
-    fn cells(symbols: &str, style: Style) -> Vec<Cell> {
-        let cell = |c: char| {
-            let mut cell = Cell::default();
-            cell.set_char(c).set_style(style);
-            cell
-        };
-        symbols.chars().map(cell).collect()
     }
 
     #[test]
     fn a_run_stands_at_its_column_with_its_width_colour_and_weight() {
         let style = Style::new().fg(Color::Rgb(255, 0, 16)).add_modifier(Modifier::BOLD);
-        let text = drawn(&cells(" a<b ", style));
+        let text = drawn(" a<b ", style);
         assert!(text.contains("x=\"39\" y=\"46\" textLength=\"27\""), "{text}");
         assert!(text.contains("fill=\"#ff0010\" font-weight=\"bold\">a&lt;b</text>"), "{text}");
     }
 
     #[test]
     fn a_reversed_run_is_paper_on_its_colour_and_blank_cells_draw_nothing() {
-        let text = drawn(&cells("ab", Style::new().add_modifier(Modifier::REVERSED)));
+        let text = drawn("ab", Style::new().add_modifier(Modifier::REVERSED));
         assert!(text.contains("<rect x=\"30\" y=\"31\" width=\"18\" height=\"19\" fill=\"#eeeeee\"/>"), "{text}");
         assert!(text.contains("fill=\"#000000\">ab</text>"), "{text}");
-        assert_eq!(drawn(&cells("   ", Style::new())), "");
+        assert_eq!(drawn("   ", Style::new()), "");
+    }
+
+    #[test]
+    fn a_wide_glyph_has_its_columns_and_a_mark_above_a_letter_none() {
+        assert!(drawn("見る", Style::new()).contains("x=\"30\" y=\"46\" textLength=\"36\""));
+        let marked = drawn("e\u{301}e\u{301}", Style::new().add_modifier(Modifier::REVERSED));
+        assert!(marked.contains("width=\"18\"") && marked.contains("textLength=\"18\""), "{marked}");
+    }
+
+    #[test]
+    fn a_colour_that_the_user_named_is_drawn_as_xterm_shows_it() {
+        for (colour, fill) in [(Color::LightRed, "#ff0000"), (Color::Indexed(82), "#5fff00")] {
+            let text = drawn("a", Style::new().fg(colour));
+            assert!(text.contains(&format!("fill=\"{fill}\"")), "{text}");
+        }
     }
 }

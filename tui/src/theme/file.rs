@@ -176,6 +176,15 @@ pub(super) fn indexed(index: u8) -> (u8, u8, u8) {
     (STEPS[at / 36], STEPS[at / 6 % 6], STEPS[at % 6])
 }
 
+/// The colour as xterm shows it; `None`: the terminal's default.
+pub fn rgb(colour: Color) -> Option<(u8, u8, u8)> {
+    match colour {
+        Color::Rgb(red, green, blue) => Some((red, green, blue)),
+        Color::Indexed(index) if index >= 16 => Some(indexed(index)),
+        named => SIXTEEN.iter().find(|(name, _)| *name == named).map(|(_, shown)| *shown),
+    }
+}
+
 /// Square of the distance of two colours.
 fn distance(a: (u8, u8, u8), b: (u8, u8, u8)) -> u32 {
     [a.0.abs_diff(b.0), a.1.abs_diff(b.1), a.2.abs_diff(b.2)].map(|step| u32::from(step).pow(2)).iter().sum()

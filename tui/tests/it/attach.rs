@@ -3,7 +3,7 @@
 use crate::console::RUN;
 use crate::terminal::Terminal;
 use crate::world::{World, acknowledged, calm_lab_with, drained, engine, has_keys, lab_with, until};
-use rustix::process::Signal;
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -312,6 +312,35 @@ fn a_client_that_never_reads_is_disconnected_and_others_are_served() {
     let mut left = Vec::new();
     let _ = deaf.read_to_end(&mut left);
     assert!(left.starts_with(b"{\"version\":2,\"done\":"), "what it was told before");
+}
+
+/// How often the engine's thread of this name has waited.
+fn waits_of(engine: &Headless, name: &str) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{}/task", engine.0.id())).unwrap().flatten();
+    let mut texts = tasks.filter_map(|task| fs::read_to_string(task.path().join("status")).ok());
+    let text = texts.find(|text| text.starts_with(&format!("Name:\t{name}\n"))).expect("a thread of this name");
+    let line = text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).expect("its waits");
+    line.trim().parse().unwrap()
+}
+
+/// The waiting connection ended each wait of the engine's thread at once: it took a core.
+#[test]
+fn a_client_that_no_descriptor_is_free_for_takes_no_core_and_is_served_once_one_is() {
+    let _one = engine();
+    let world = World::new();
+    let engine = Headless::start(&world);
+    // The engine has those of this process.
+    let whole = getrlimit(Resource::Nofile);
+    let limit_descriptors = |limit| prlimit(Some(Pid::from_child(&engine.0)), Resource::Nofile, limit).unwrap();
+    limit_descriptors(Rlimit { current: Some(8), ..whole });
+    let mut client = UnixStream::connect(socket(&world)).unwrap();
+    client.write_all(b"{\"version\":2,\"command\":\"in_force\"}\n").unwrap();
+    let before = waits_of(&engine, "control-socket");
+    until("ten waits", || waits_of(&engine, "control-socket") >= before + 10);
+    limit_descriptors(whole);
+    let mut answer = String::new();
+    BufReader::new(client).read_line(&mut answer).unwrap();
+    assert!(answer.starts_with("{\"version\":2,\"done\":"), "{answer}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 const SHOTS: u64 = 6_000_000;
 
@@ -113,6 +113,65 @@ fn shards_are_merged_into_the_rows_of_all_and_two_processes_do_not_share_a_file(
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
+/// A file may have rows of shots that nobody counted by gaps or faults: the first 1,000 here.
+#[test]
+fn answers_are_counted_by_gap_and_shots_that_were_not_are_named() {
+    // A collection takes cores on which no other thread is pinned.
+    let _alone = only_engine();
+    let world = World::new();
+    let words = format!("collect --dem surface_d3 --seed 5 --threads 1 -o {}", word(&world.path("r.csv")));
+    let estimated = world.run(&format!("{words} --max-shots 1000")).exits(0).text();
+    assert_eq!(estimated.lines().count(), 1, "{estimated}");
+    let none = world.run(&format!("{words} --max-shots 1000 --estimate 0.5 --gaps")).exits(0).text();
+    let none: Vec<&str> = none.lines().skip(1).collect();
+    let of = |option, counted, left| format!("  {option}: of {counted} shots; {left} were collected without it");
+    assert_eq!(none, [of("--estimate", "0", "1,000"), of("--gaps", "0", "1,000")], "no rate of 0");
+    let found = world.run(&format!("{words} --max-shots 21000 --gaps")).exits(0).text();
+    let lines: Vec<&str> = found.lines().collect();
+    assert_eq!(lines[1], of("--gaps", "20,000", "1,000"));
+    assert!(lines[2].starts_with("  gap of 5 dB or more: ") && lines[2].contains(" % of shots, "), "{found}");
+    let result = world.run(&format!("{words} --max-shots 21000 --gaps --json")).exits(0).json();
+    let counted: u64 = result[0]["gaps"].as_array().unwrap().iter().map(|gap| gap["shots"].as_u64().unwrap()).sum();
+    assert_eq!((counted, result[0]["shots"].as_u64()), (20_000, Some(21_000)));
+    let torus = world.put("torus.dem", "error(0.1) D0 D1 L0\nerror(0.1) D1 D2\nerror(0.1) D2 D0\n");
+    let refused = world.run(&format!("collect --dem {} --gaps --max-shots 9 -o torus.csv", word(&torus))).exits(2).err;
+    assert!(refusal(&refused).contains("torus.dem"), "{refused}");
+}
+
+/// A mechanism that fires three detectors, which no built-in decoder takes.
+#[test]
+fn a_plugin_is_collected_by_its_file_and_another_build_of_it_is_another_task() {
+    // A collection takes cores on which no other thread is pinned.
+    let _alone = only_engine();
+    let world = World::new();
+    let library = world.path("own.so");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/plugins/single_mechanisms.c");
+    let build = |flags: &[&str]| {
+        let mut cc = Command::new("cc");
+        cc.args(["-std=c11", "-shared", "-fPIC"]).args(flags).arg("-o").arg(&library).arg(&source).status().unwrap()
+    };
+    assert!(build(&["-O0"]).success());
+    world.put("three.dem", "error(0.1) D0 D1 D2 L0\nerror(0.2) D3\n");
+    let collect = || {
+        let words = format!("collect --dem three.dem --max-shots 3000 --decoder plugin:{} --json", word(&library));
+        world.run(&format!("{words} --threads 2 -o r.csv")).exits(0).json()
+    };
+    let found = collect();
+    assert_eq!(found[0]["decoder"], "plugin:own.so");
+    assert_eq!((found[0]["shots"].as_u64(), found[0]["errors"].as_u64()), (Some(3_000), Some(0)));
+    let words = format!("--decoder plugin:{} --plugin-config {{\"a\":1}}", word(&library));
+    let said = world.run(&format!("collect --dem three.dem --max-shots 9 {words} -o other.csv")).exits(2).err;
+    assert!(said.contains(r#""plugin_config":{"a":1}} by plugin:own.so: the plugin refuses"#), "{said}");
+    let rows = || text_of(&world.path("r.csv")).lines().count() - 1;
+    let first = rows();
+    collect();
+    assert_eq!(rows(), first, "its shots are counted");
+    std::fs::remove_file(&library).unwrap();
+    assert!(build(&["-O0", "-DANOTHER", "-g"]).success());
+    assert_ne!(collect()[0]["strong_id"], found[0]["strong_id"]);
+    assert!(rows() > first);
+}
+
 #[test]
 fn rates_at_other_noise_are_estimated_where_direct_sampling_finds_them() {
     // A collection takes cores on which no other thread is pinned.
@@ -143,10 +202,11 @@ fn what_cannot_be_collected_is_refused_in_one_sentence_and_leaves_no_file() {
         (format!("--dem surface_d3 -o {place}"), "--max-shots, --max-errors or --max-time"),
         (format!("--dem nope --max-shots 5 -o {place}"), "one of surface_d5"),
         (format!("--dem surface_d3 surface_d3 --max-shots 5 -o {place}"), "each task once"),
-        (format!("--dem surface_d3 --decoder plugin:/x --max-shots 5 -o {place}"), "found a plugin"),
+        (format!("--dem surface_d3 --decoder plugin:/x --gaps --max-shots 5 -o {place}"), "leave --gaps or the plugin"),
         (format!("--dem surface_d3 --max-shots 5 --shard 3/2 -o {place}"), "like 1/8"),
         (format!("--dem surface_d3 --max-shots 5 --noise 0 -o {place}"), "from 1e-6 to 1e6"),
         (format!("--dem surface_d3 --dem surface_d5 --shots a --observables b -o {place}"), "one, that of the shots"),
+        (format!("--dem surface_d3 --plugin-config 1 --max-shots 5 -o {place}"), "add --decoder plugin:PATH"),
         ("--dem surface_d3 --max-shots 5 -o /dev/null".to_owned(), "no ordinary file"),
         ("--dem surface_d3 --max-shots 5 -o -".to_owned(), "-o -: found standard output"),
         (format!("--dem {0} --max-shots 5 -o {0}", word(&world.put("empty.dem", ""))), "the file of --dem"),
@@ -155,6 +215,11 @@ fn what_cannot_be_collected_is_refused_in_one_sentence_and_leaves_no_file() {
         assert!(said.contains(part) && said.trim().lines().count() == 1, "{words}: {said}");
     }
     assert!(!out.exists());
-    let said = refusal(&world.run(&format!("collect --dem {} --max-shots 5 -o {place}", word(&dem))).exits(2).err);
-    assert!(said.contains(r#"{"dem":"h.dem"} by matching: "#) && said.trim().lines().count() == 1, "{said}");
+    for (words, part) in [
+        (word(&dem), r#"{"dem":"h.dem"} by matching: "#),
+        ("surface_d3 --decoder plugin:/x".to_owned(), r#"by plugin:x: the plugin "/x" cannot be read"#),
+    ] {
+        let said = refusal(&world.run(&format!("collect --dem {words} --max-shots 5 -o {place}")).exits(2).err);
+        assert!(said.contains(part) && said.trim().lines().count() == 1, "{said}");
+    }
 }

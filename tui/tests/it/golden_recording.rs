@@ -1,6 +1,8 @@
 //! A recording that is kept with the source, replayed to the screens that were approved.
 
+use crate::terminal::Terminal;
 use crate::world::{World, engine, until};
+use rustix::process::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -75,6 +77,23 @@ fn the_golden_recordings_values_are_those_of_its_screens() {
     assert!(!drill.is_empty(), "{actions}");
     let alarms = world.run(&format!("replay {run} --at end --csv --view alarms")).exits(0).text();
     assert!(alarms.lines().count() > 1, "{alarms}");
+    // It has no such file.
+    let environment = world.run(&format!("replay {run} --csv --view environment")).exits(0);
+    assert!(environment.err.contains("cannot read") && environment.text().lines().count() == 1, "{}", environment.err);
+}
+
+#[test]
+fn the_console_of_a_recording_begins_with_the_view_asked_for_and_ends_with_the_number_of_its_signal() {
+    let world = World::new();
+    let run = golden(&world);
+    for (signal, status) in [(Signal::TERM, 143), (Signal::INT, 130)] {
+        let words = format!("replay {run} --view threads");
+        let mut console = Terminal::start(&world, &words, (100, 30), &[]);
+        console.see_words(&["REPLAY", "threads: which is late"]);
+        console.signal(signal);
+        assert_eq!(console.end(), status);
+        console.is_restored();
+    }
 }
 
 #[test]

@@ -4,7 +4,8 @@ use crate::world::{Ran, World, engine, golden, has_keys, patient, word};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::net::UdpSocket;
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// The golden set through `source`: predictions as the reference's, and an engine that ends in order.
 fn golden_through(source: &str, options: &str) {
@@ -39,6 +40,34 @@ fn the_golden_set_sent_over_udp_is_predicted_as_from_a_file() {
     let at = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     // With 64 on their way at most no buffer overflows, however busy the machine is: UDP would lose what does.
     golden_through(&format!("udp:{at}"), "--rate max --parts 3");
+}
+
+#[test]
+fn the_documents_client_gets_its_answers() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("python3 is not here: the page's program is not run");
+        return;
+    }
+    let _one = engine();
+    let world = World::new();
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/docs/src/reference/datagrams.md");
+    let page = fs::read_to_string(page).unwrap();
+    let (_, program) = page.split_once("```python\n").unwrap();
+    let program = world.put("client.py", program.split_once("```").unwrap().0);
+    let at = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let dem = word(&golden("surf_z_d3_r3_p0.005.dem"));
+    let words = format!("run --json {} --dem {dem} --input udp:{at} --logs logs", patient(&world));
+    let run = world.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // It waits until the engine is there.
+    let shots = golden("surf_z_d3_r3_p0.005.dets.b8");
+    let ran = Command::new("python3").arg(program).arg(at.port().to_string()).arg(shots).output().unwrap();
+    kill_process(Pid::from_child(&run), Signal::INT).unwrap();
+    let report = Ran::new(&words, run.wait_with_output().unwrap()).exits(130).json();
+    let expected = fs::read(golden("surf_z_d3_r3_p0.005.pm.b8")).unwrap();
+    let flipped = expected.iter().filter(|observables| **observables > 0).count();
+    let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(out.starts_with(&format!("{} shots, {flipped} flipped;", expected.len())), "{out}{err}");
+    assert_eq!(report["answered"].as_u64(), Some(expected.len() as u64));
 }
 
 #[test]

@@ -147,6 +147,31 @@ fn a_report_that_cannot_be_kept_at_the_end_is_said_and_the_status_is_1() {
     assert_eq!(manifest["ended"]["exit_status"], 1);
 }
 
+/// The last bytes wait in a buffer; their error was not seen.
+#[test]
+fn a_trace_on_standard_output_without_room_for_its_last_bytes_is_refused() {
+    let world = World::new();
+    golden(&world);
+    let program = env!("CARGO_BIN_EXE_pinwheel");
+    let bytes = world.run("trace golden -o -").exits(0).out.len();
+    // In blocks of 512 bytes, as POSIX has it.
+    let script = format!("ulimit -f {}; exec {program} trace golden -o - >cut", bytes / 512);
+    let mut shell = Command::new("sh");
+    let ran = shell.args(["-c", &script]).current_dir(world.path("")).envs(world.variables()).output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.code() == Some(2) && said.contains("trace: cannot write the output"), "{ran:?}");
+}
+
+#[test]
+fn a_recording_that_is_named_itself_stands_for_its_run() {
+    let world = World::new();
+    golden(&world);
+    world.run("trace golden/recording.pwt").exits(0);
+    assert!(world.path("golden/trace.json").is_file());
+    let compared = world.run("compare golden/recording.pwt golden --json").exits(0).json();
+    assert_eq!(compared["runs"][0], compared["runs"][1]);
+}
+
 #[test]
 fn a_link_in_a_runs_own_directory_is_not_followed() {
     let world = World::new();

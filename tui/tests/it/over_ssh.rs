@@ -64,11 +64,32 @@ fn a_console_over_ssh_comes_back_after_a_cut_link_and_its_commands_have_an_addre
     console.is_restored();
 }
 
+/// The session of another ssh's connection, which is cut; then one that ends with a status of its own.
+const SHARED: &str = r#"#!/bin/sh
+[ -e cut ] || exit 7
+rm cut
+printf '\033[?1049h'
+echo 'Shared connection to lab2 closed.' >&2
+exit 255
+"#;
+
+#[test]
+fn a_console_over_the_connection_of_another_ssh_comes_back_after_a_cut_link() {
+    let world = World::new();
+    let path = with_ssh(&world, SHARED);
+    world.put("cut", "");
+    let mut console = Terminal::start(&world, "attach ssh:lab2", (100, 30), &[("PATH", &path)]);
+    console.see_words(&["the link was lost (Shared connection to lab2 closed.)", "the engine goes on"]);
+    assert!(!console.screen().alternate_screen());
+    assert_eq!(console.end(), 7);
+}
+
 #[test]
 fn a_host_without_the_program_or_without_a_link_is_refused_in_one_sentence() {
     let world = World::new();
     for (ssh, said) in [
         (SSH, "lab2: found no program ./absent in the PATH of a command over ssh"),
+        ("#!/bin/sh\nexit 126\n", "lab2: found a file ./absent that cannot be executed"),
         (
             "#!/bin/sh\necho 'Permission denied (publickey).' >&2; exit 255\n",
             "lab2: found no link (ssh says why above)",

@@ -97,6 +97,12 @@ fn paths_of_boards_and_dumps_need_not_be_utf8() {
 }
 
 #[test]
+fn a_word_for_another_host_that_is_no_utf8_is_refused_in_one_sentence() {
+    let ran = run(&World::new(), "attach ssh:lab2 --json --keys", &[&no_utf8(b"caf\xe9")]).exits(2);
+    assert!(ran.err.contains("expected words in UTF-8") && ran.err.trim_end().lines().count() == 1, "{}", ran.err);
+}
+
+#[test]
 fn words_that_are_no_utf8_where_no_path_is_meant_are_one_sentence() {
     let world = World::new();
     let odd = no_utf8(b"caf\xe9");

@@ -261,6 +261,11 @@ fn what_cannot_be_read_or_written_is_refused_in_one_sentence() {
         let ran = world.run(words).exits(2);
         assert!(ran.err.contains(part) && ran.err.trim_end().lines().count() == 1, "{words}: {}", ran.err);
     }
+    // Of a run whose recording cannot be read, what its report says is compared.
+    world.put("damaged/report.json", "{}");
+    let compared = world.run("compare golden damaged").exits(0).text();
+    let part = "damaged: distributions are not compared: recording ";
+    assert!(compared.contains(part) && compared.contains("are not the head of a recording"), "{compared}");
     // A page that exists is replaced, as every other output is.
     world.put("page.html", "old");
     world.run("report golden -o page.html").exits(0);

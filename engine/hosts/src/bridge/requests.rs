@@ -171,6 +171,9 @@ impl Worker {
                 self.take_back(stream);
                 Placed::Here
             }
+            Some(_) if self.looks.are_last() => {
+                return Err("this engine drains; it decodes its own streams to their end".to_owned());
+            }
             Some(host) => {
                 self.members.usable(host, &self.own, now_ns).map_err(|why| format!("host {host}: {why}"))?;
                 self.give(stream, host);

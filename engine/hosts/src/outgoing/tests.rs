@@ -25,7 +25,7 @@ fn head(stream: u32, direct: u64, theirs: u64) -> Head {
 }
 
 fn answer(shot: &Shot) -> Answered {
-    Answered { name: shot.name, error: 0, abstained: false, by: 0, observables: vec![shot.detectors[0]] }
+    Answered { name: shot.name, error: 0, abstained: false, by: 0, model: 0, observables: vec![shot.detectors[0]] }
 }
 
 #[test]

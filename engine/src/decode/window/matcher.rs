@@ -156,28 +156,6 @@ impl WindowWorker {
         Ok(explained)
     }
 
-    /// Decodes the part of window `index` that the window before has read, and discards the result:
-    /// a warm-up for the caller that waits for its last rounds.
-    ///
-    /// # Why
-    ///
-    /// The last window has a form of its own, whose memory was last used by the previous shot. In a
-    /// long experiment that was a millisecond ago, and the answer would wait for cache misses.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such window, or the carry differs in length from that of [`Self::begin`].
-    pub fn warm_up(&mut self, index: u32, carry: &[u64]) {
-        let model = Arc::clone(&self.model);
-        let window = &model.windows[index as usize];
-        let seen = index.checked_sub(1).map_or(0, |before| model.windows[before as usize].own_words.end);
-        let seen = window.own_words.start..seen.max(window.own_words.start);
-        let cut = &model.forms[window.form].cut;
-        let defects = ones(&carry[seen]).map(|bit| cut.detector_at(bit));
-        // Without the rounds still to arrive there may be no matching; the result is discarded.
-        let _ = self.matchers[window.form].matched(defects, &mut self.flipped);
-    }
-
     /// Matches, and commits edge by edge; returns the committed weight.
     #[cfg(test)]
     pub(super) fn commit_traced(

@@ -133,6 +133,24 @@ fn with_all_silos_high_the_least_critical_share_the_picks_or_none_takes_it() {
     assert_eq!(director(refuse, 1, silos()).place(5, 0.7).decision, refusal);
 }
 
+/// Round robin and random placed streams in full silos, and best of two refused one whose draws met full silos alone.
+/// The lowest average knows no charges: it takes one silo until the next snapshot.
+#[test]
+fn a_stream_is_refused_if_every_silo_is_high_and_only_then() {
+    let lowest = Rules { all_high: AllHigh::Refuse, ..by(PlaceBy::LowestAverage) };
+    let refusal = Decision::Refuse { stream: 5, why: Refusal::AllHigh };
+    assert_eq!(director(lowest, 1, vec![even(0.9); 2]).place(5, 0.7).decision, refusal);
+    for rule in [PlaceBy::BestOfTwo, PlaceBy::RoundRobin, PlaceBy::Random] {
+        for seed in 0..20 {
+            let refuse = Rules { all_high: AllHigh::Refuse, ..by(rule) };
+            let mut director = director(refuse, seed, vec![even(0.75); 20]);
+            let is_placed = |made: &Made| matches!(made.decision, Decision::Place { .. });
+            let placed = (0..10_000).take_while(|stream| is_placed(&director.place(*stream, 0.7))).count();
+            assert!(placed > 0 && placed < 10_000 && director.open_silos().next().is_none(), "{rule:?} {placed}");
+        }
+    }
+}
+
 #[test]
 fn a_stream_goes_to_its_preferred_silo_if_that_has_room_and_else_to_another() {
     let mut silos = vec![even(0.6); 40];

@@ -10,6 +10,7 @@ use crate::cli::say;
 use crate::term;
 use crate::theme::Theme;
 use clap::ValueEnum;
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
@@ -19,8 +20,12 @@ use std::time::Duration;
 const SCHEME: &str = "ssh:";
 /// Exit status of ssh where ssh itself has failed.
 const SSH_FAILED: i32 = 255;
-/// Exit status of a shell that does not find the program.
+/// Exit statuses of a shell that cannot execute the program, or does not find it.
+const NOT_EXECUTED: i32 = 126;
 const NOT_FOUND: i32 = 127;
+/// What ssh says at first of a user whom the host has let in, and at the end of a session that another ssh's connection
+/// carried.
+const CONNECTED: [&str; 2] = ["Authenticated to ", "Shared connection to "];
 /// From one lost link to the next attempt, seconds: the first and the longest.
 const WAIT_S: (u64, u64) = (1, 30);
 
@@ -61,7 +66,7 @@ impl<'a> Remote<'a> {
 
     /// The command line for the host's shell: `words` are this program's, whose `engine` becomes the run.
     fn line(&self, program: &str, engine: &str, words: impl Iterator<Item = String>) -> String {
-        let words = words.filter(|word| word != engine).chain(self.run.map(str::to_owned));
+        let words = words.filter(|word| word != engine && word != "--").chain(self.run.map(str::to_owned));
         let words = std::iter::once(program.to_owned()).chain(words);
         words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
     }
@@ -103,7 +108,11 @@ fn wait(seconds: u64) {
 /// # Errors
 /// Without ssh, a link that never was, or the program there.
 pub(super) fn attach(remote: &Remote, program: &str, engine: &str, has_console: bool) -> Result<u8, Refusal> {
-    let mut words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Result<Vec<String>, _> = std::env::args_os().skip(1).map(OsString::into_string).collect();
+    let mut words = words.map_err(|word| {
+        let remedy = "give the file on that host another name";
+        Refusal::unusable("attach", word.display().to_string(), "words in UTF-8 for another host", remedy)
+    })?;
     if let Some(at) = words.iter().position(|word| word == "--program") {
         words.drain(at..(at + 2).min(words.len()));
     }
@@ -117,8 +126,11 @@ pub(super) fn attach(remote: &Remote, program: &str, engine: &str, has_console: 
         let link = Link::run(remote, &line, has_console)?;
         match link.code {
             SSH_FAILED => {}
-            NOT_FOUND => {
-                let found = format!("no program {program} in the PATH of a command over ssh");
+            code @ (NOT_EXECUTED | NOT_FOUND) => {
+                let found = match code {
+                    NOT_FOUND => format!("no program {program} in the PATH of a command over ssh"),
+                    _ => format!("a file {program} that cannot be executed"),
+                };
                 let remedy = "install it there, or name it with --program PATH";
                 return Err(Refusal::unusable(remote.host, found, "pinwheel on that host", remedy));
             }
@@ -173,7 +185,7 @@ impl Link {
             child.stderr.take().into_iter().flat_map(|pipe| BufReader::new(pipe).split(b'\n').map_while(Result::ok));
         for bytes in said {
             let text = String::from_utf8_lossy(&bytes).trim().to_owned();
-            link.was_connected |= text.starts_with("Authenticated to ");
+            link.was_connected |= CONNECTED.iter().any(|start| text.starts_with(start));
             let is_account = ["Authenticated", "Transferred:", "Bytes per second:", "debug"];
             if !text.is_empty() && !is_account.iter().any(|start| text.starts_with(start)) {
                 link.said = text;
@@ -218,6 +230,9 @@ mod tests {
         let words = ["attach", "ssh:lab2:it's $(x)", "--view", "threads"].map(str::to_owned);
         let line = remote.line("pinwheel", "ssh:lab2:it's $(x)", words.into_iter());
         assert_eq!(line, r"pinwheel attach --view threads 'it'\''s $(x)'");
+        let words = ["attach", "--", "ssh:lab2", "--colour", "none"].map(str::to_owned);
+        let line = Remote { host: "lab2", run: None }.line("pinwheel", "ssh:lab2", words.into_iter());
+        assert_eq!(line, "pinwheel attach --colour none");
         assert_eq!(quoted(""), "''");
     }
 }

@@ -56,6 +56,7 @@ pub(super) fn join(
         settings: settings.clone(),
         bridge,
         viewer: engine.viewer(),
+        models: engine.models(),
         clock: engine.clock().clone(),
         run_dir: recorded.path().to_owned(),
         control: ControlSocket { pid: std::process::id(), uid, path },

@@ -40,18 +40,18 @@ fn commands(text: &str) -> Vec<String> {
 
 /// The words of a command as a shell splits them, without its comment and what it redirects.
 fn words(command: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    for (at, part) in command.split('"').enumerate() {
-        if at % 2 == 1 {
-            words.push(part.to_owned());
-            continue;
+    let (mut words, mut rest) = (Vec::new(), command.trim_start());
+    while let Some(first) = rest.chars().next() {
+        let (word, after) = match first {
+            '"' | '\'' => rest[1..].split_once(first).unwrap_or((&rest[1..], "")),
+            '#' => return words,
+            _ => rest.split_once(char::is_whitespace).unwrap_or((rest, "")),
+        };
+        if [">", "<", "|", "&"].contains(&word) {
+            return words;
         }
-        for word in part.split_whitespace() {
-            if word.starts_with('#') || [">", "<", "|", "&"].contains(&word) {
-                return words;
-            }
-            words.push(word.to_owned());
-        }
+        words.push(word.to_owned());
+        rest = after.trim_start();
     }
     words
 }

@@ -10,7 +10,7 @@ mod schema;
 mod source;
 
 use crate::cli::args::Args;
-use crate::cli::manual::EXIT_STATUSES;
+use crate::cli::manual::{EXIT_STATUSES, default_of, names_of, shown as commands};
 use crate::keymap::{Scope, page};
 use crate::model::View;
 use clap::CommandFactory;
@@ -55,6 +55,11 @@ fn cell(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }
 
+/// What a field means, in the words of JSON.
+fn in_json(doc: &str) -> String {
+    doc.replace("`None`", "`null`")
+}
+
 fn code(text: &str) -> String {
     format!("`{}`", cell(text))
 }
@@ -92,19 +97,8 @@ fn the_page_of_commands_is_the_grammar() {
     compare("commands.md", &text);
 }
 
-fn commands(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {
-    command.get_subcommands().filter(|inner| inner.get_name() != "help" && !inner.is_hide_set())
-}
-
 fn about(command: &clap::Command) -> String {
     cell(&command.get_about().map(ToString::to_string).unwrap_or_default())
-}
-
-/// The short and the long name of an option; empty for a positional argument.
-fn names_of(option: &clap::Arg) -> String {
-    let short = option.get_short().map(|short| format!("-{short}"));
-    let long = option.get_long().map(|long| format!("--{long}"));
-    short.into_iter().chain(long).collect::<Vec<_>>().join(", ")
 }
 
 #[test]
@@ -128,7 +122,7 @@ fn describe(command: &clap::Command, above: &str, depth: usize, text: &mut Strin
         let value = names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" ");
         let value = if option.get_action().takes_values() { value } else { String::new() };
         let shown = [names_of(option), value].join(" ").trim().to_owned();
-        let help = option.get_help().map(ToString::to_string).unwrap_or_default();
+        let help = option.get_help().map(ToString::to_string).unwrap_or_default() + &default_of(option);
         let choices: Vec<String> = option.get_possible_values().iter().map(|choice| code(choice.get_name())).collect();
         let is_choice = !choices.is_empty() && option.get_action().takes_values();
         let choices = if is_choice { format!(": {}", choices.join(", ")) } else { String::new() };
@@ -301,7 +295,7 @@ fn the_page_of_json_and_the_schema_are_those_of_the_report() {
                     } else {
                         json_kind(&items, &field.of)
                     };
-                    let cells = [code(&field.name), of, cell(&field.doc)];
+                    let cells = [code(&field.name), of, cell(&in_json(&field.doc))];
                     text += &row(&cells[..if has_meanings { 3 } else { 2 }]);
                 }
                 Kind::Enum if item.is_untagged => {

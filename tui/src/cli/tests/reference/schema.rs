@@ -2,6 +2,7 @@
 //!
 //! Pure. Supports only the part of JSON Schema that it generates.
 
+use super::in_json;
 use super::source::{Items, Kind};
 use serde_json::{Map, Value, json};
 
@@ -49,7 +50,7 @@ fn item(items: &Items, name: &str) -> Value {
         }
         let mut of = kind(items, &field.of);
         if !field.doc.is_empty() {
-            of["description"] = Value::String(field.doc.clone());
+            of["description"] = Value::String(in_json(&field.doc));
         }
         properties.insert(field.name.clone(), of);
         required.push(field.name.clone());
