@@ -64,6 +64,9 @@ pub(crate) struct Engine {
     own: Mutex<Option<RecordedRun>>,
 }
 
+/// The report of a run that has ended, what could not be written, and what interrupted the drain.
+type Ended = (String, Option<String>, Option<PyErr>);
+
 /// What a look at the connection brought.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
@@ -280,7 +283,7 @@ impl Engine {
 
     /// Drains and ends the engine of this process; its report, what could not be written, and what interrupted the
     /// drain. `None`: there is no such engine, or it has ended before. Ctrl-C ends it at once.
-    fn end(&self, py: Python<'_>) -> PyResult<Option<(String, Option<String>, Option<PyErr>)>> {
+    fn end(&self, py: Python<'_>) -> PyResult<Option<Ended>> {
         if self.check_process().is_err() {
             return Ok(None);
         }
