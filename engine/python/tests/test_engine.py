@@ -328,26 +328,6 @@ assert caught() == before
     )
 
 
-def test_ctrl_c_ends_a_drain_and_leaves_the_report():
-    run(
-        """
-import numpy, pinwheel, signal, sys, threading
-engine = pinwheel.Engine(sys.argv[1], model="surface_d3")
-# Dispatch sleeps: the answers come two seconds later.
-engine.drill("sleep", for_ms=2000)
-engine.submit(numpy.zeros((64, engine.shot_bits), bool))
-threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
-try:
-    engine.close()
-except KeyboardInterrupt:
-    assert engine.report["submitted"] == 64, engine.report
-    engine.close()
-else:
-    raise SystemExit("not interrupted")
-"""
-    )
-
-
 def test_ctrl_c_ends_a_call_and_the_engine_goes_on():
     run(
         """
