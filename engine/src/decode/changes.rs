@@ -272,13 +272,8 @@ impl DecoderChanges {
         name.clone_into(&mut self.lock().known[0].name);
     }
 
-    /// The model of this number; numbers come with answers.
-    pub fn known(&self, number: u16) -> Option<KnownModel> {
-        self.lock().known.get(usize::from(number)).cloned()
-    }
-
-    /// Hash of the model of this number.
-    pub(super) fn known_hash(&self, number: u16) -> Option<u64> {
+    /// Hash of the model of this number; numbers come with answers. `None`: the run has had none.
+    pub fn model_hash(&self, number: u16) -> Option<u64> {
         self.lock().known.get(usize::from(number)).map(|known| known.hash)
     }
 

@@ -1,6 +1,7 @@
 //! The error models of a run by number, for a thread that passes answers on.
 //!
 //! Answers name their model by a number of their own run. What another run is told is the model's hash.
+//! Whoever has this reads models and cannot change them: changes go through the engine's commands.
 
 use super::changes::DecoderChanges;
 
@@ -16,7 +17,7 @@ impl RunModels {
 
     /// Hash of the model of this number; `None`: the run has had none.
     pub fn hash(&self, number: u16) -> Option<u64> {
-        self.0.known_hash(number)
+        self.0.model_hash(number)
     }
 
     /// Number and hash of the model by which shots of `stream` are decoded.

@@ -178,8 +178,7 @@ pub(super) fn spawn_sink(
                 taken += tap.drain(BATCH, |answer| {
                     let model = answer.by.model();
                     while hashes.len() <= usize::from(model) {
-                        let known = decoders.known(hashes.len() as u16);
-                        hashes.push(known.map_or(0, |known| known.hash));
+                        hashes.push(decoders.model_hash(hashes.len() as u16).unwrap_or(0));
                     }
                     sink.accept(&record(&answer, &order, hashes[usize::from(model)]));
                 });

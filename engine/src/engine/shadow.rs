@@ -314,7 +314,7 @@ impl Comparison {
         board::add(&block.disagreements, 1);
         on_path.into_iter().for_each(|decoder| board::add(&block.disagreements_by[decoder as usize], 1));
         let Some(kept) = &mut self.kept else { return };
-        let model = self.decoders.known(shot.by.model()).map_or(0, |known| known.hash);
+        let model = self.decoders.model_hash(shot.by.model()).unwrap_or(0);
         let disagreement = Disagreement {
             stream: shot.stream,
             sequence: shot.sent_as,
@@ -371,8 +371,7 @@ impl On {
                     ready_for(&of.model, self.decoder.clone()).ok()
                 }
             };
-            let known = || decoders.known(number).map_or(0, |known| known.hash);
-            let hash = self.own.unwrap_or_else(known);
+            let hash = self.own.unwrap_or_else(|| decoders.model_hash(number).unwrap_or(0));
             let found = matching.map(|matching| ShadowMatcher { matcher: matching.matcher(), matching, hash });
             self.matchers.insert(number, found);
         }
