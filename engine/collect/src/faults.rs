@@ -14,17 +14,18 @@
 //! wrong above.
 
 use crate::intervals::interval_95;
+use crate::tallies::{Names, Tallies};
 use pinwheel_engine::code::Model;
 use std::collections::BTreeMap;
 
 /// Most faults that are told apart.
 pub const FAULTS_MAX: usize = 4_096;
 /// Names of the counts in a row, before the number.
-const NAMES: [&str; 2] = ["shots_with_faults=", "errors_with_faults="];
+const NAMES: Names = ["shots_with_faults=", "errors_with_faults="];
 
 /// Shots and wrong answers by number of faults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FaultCounts(Vec<[u64; 2]>);
+pub struct FaultCounts(Tallies);
 
 /// An error rate at another scale of the noise.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
@@ -42,68 +43,43 @@ pub struct ScaledRate {
 impl FaultCounts {
     /// Counts a shot.
     pub fn add(&mut self, faults: u32, is_wrong: bool) {
-        let at = (faults as usize).min(FAULTS_MAX);
-        if self.0.len() <= at {
-            self.0.resize(at + 1, [0; 2]);
-        }
-        self.0[at][0] += 1;
-        self.0[at][1] += u64::from(is_wrong);
+        let [shots, errors] = self.0.at((faults as usize).min(FAULTS_MAX));
+        *shots += 1;
+        *errors += u64::from(is_wrong);
     }
 
     /// Adds the counts of others.
     pub fn merge(&mut self, other: &FaultCounts) {
-        if self.0.len() < other.0.len() {
-            self.0.resize(other.0.len(), [0; 2]);
-        }
-        for (sum, counts) in self.0.iter_mut().zip(&other.0) {
-            sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
-        }
+        self.0.merge(&other.0);
     }
 
     /// The counts of a row, by name.
     pub fn named(&self) -> BTreeMap<String, u64> {
-        let counts = self.0.iter().enumerate();
-        let named = counts.flat_map(|(faults, counts)| {
-            NAMES.iter().zip(counts).map(move |(name, count)| (format!("{name}{faults}"), *count))
-        });
-        named.filter(|(_, count)| *count > 0).collect()
+        self.0.named(NAMES)
     }
 
     /// Those that [`FaultCounts::named`] has named; names of others are left out.
     pub fn of_row(counts: &BTreeMap<String, u64>) -> FaultCounts {
-        let mut found = FaultCounts::default();
-        for (name, count) in counts {
-            for (which, prefix) in NAMES.iter().enumerate() {
-                let Some(faults) = name.strip_prefix(prefix).and_then(|number| number.parse::<usize>().ok()) else {
-                    continue;
-                };
-                let at = faults.min(FAULTS_MAX);
-                if found.0.len() <= at {
-                    found.0.resize(at + 1, [0; 2]);
-                }
-                found.0[at][which] = found.0[at][which].saturating_add(*count);
-            }
-        }
-        // A row may say anything: of no number of faults are there more errors than shots.
-        found.0.iter_mut().for_each(|[shots, errors]| *errors = (*errors).min(*shots));
-        found
+        FaultCounts(Tallies::of_row(counts, NAMES, |faults| Some(faults.min(FAULTS_MAX))))
     }
 
     /// Shots counted.
     pub fn shots(&self) -> u64 {
-        self.0.iter().map(|[shots, _]| shots).sum()
+        self.0.each().iter().fold(0, |sum: u64, [shots, _]| sum.saturating_add(*shots))
     }
 
     /// The error rate of `model` with its noise scaled by `scale`.
     pub fn rate_at(&self, model: &Model, scale: f64) -> ScaledRate {
-        let told_apart = self.0.len().min(FAULTS_MAX);
+        let told_apart = self.0.each().len().min(FAULTS_MAX);
         let probabilities = fault_numbers(model, scale, told_apart);
         let mut rate = 0.0;
         let mut seen = 0.0;
         // Squares of the distances from the rate to the ends of its interval.
         let mut below = 0.0;
         let mut above = 0.0;
-        for (probability, [shots, errors]) in probabilities.iter().zip(&self.0) {
+        for (probability, [shots, errors]) in probabilities.iter().zip(self.0.each()) {
+            // A row may say anything: of no number of faults are there more errors than shots.
+            let errors = errors.min(shots);
             let Some([low, high]) = interval_95(*errors, *shots) else { continue };
             let counted = *errors as f64 / *shots as f64;
             seen += probability;

@@ -4,17 +4,18 @@
 //! uses: `C12` counts correct answers with a gap of 12 dB, `E12` wrong ones.
 
 use crate::intervals::interval_95;
+use crate::tallies::{Names, Tallies};
 use pinwheel_engine::pipe::GAP_DB_MAX;
 use std::collections::BTreeMap;
 
 /// Names of the counts in a row, before the gap: correct answers, wrong ones.
-const NAMES: [&str; 2] = ["C", "E"];
+const NAMES: Names = ["C", "E"];
 /// Distance between two bounds of [`GapCounts::kept`], decibels.
 const STEP_DB: usize = 5;
 
 /// Correct and wrong answers by gap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GapCounts(Vec<[u64; 2]>);
+pub struct GapCounts(Tallies);
 
 /// Answers with one gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -43,38 +44,23 @@ pub struct Kept {
 impl GapCounts {
     /// Counts an answer.
     pub fn add(&mut self, gap_db: u8, is_wrong: bool) {
-        self.counts_at(usize::from(gap_db))[usize::from(is_wrong)] += 1;
+        self.0.at(usize::from(gap_db))[usize::from(is_wrong)] += 1;
     }
 
     /// Adds the counts of others.
     pub fn merge(&mut self, other: &GapCounts) {
-        for (gap_db, counts) in other.0.iter().enumerate() {
-            self.counts_at(gap_db).iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
-        }
+        self.0.merge(&other.0);
     }
 
     /// The counts of a row, by name.
     pub fn named(&self) -> BTreeMap<String, u64> {
-        let counts = self.0.iter().enumerate();
-        let named = counts.flat_map(|(gap_db, counts)| {
-            NAMES.iter().zip(counts).map(move |(name, count)| (format!("{name}{gap_db}"), *count))
-        });
-        named.filter(|(_, count)| *count > 0).collect()
+        self.0.named(NAMES)
     }
 
     /// Those that [`GapCounts::named`] has named; names of others are left out.
     pub fn of_row(counts: &BTreeMap<String, u64>) -> GapCounts {
-        let mut found = GapCounts::default();
-        for (name, count) in counts {
-            for (which, prefix) in NAMES.iter().enumerate() {
-                let gap_db = name.strip_prefix(prefix).and_then(|number| number.parse().ok());
-                if let Some(gap_db) = gap_db.filter(|gap_db| *gap_db <= usize::from(GAP_DB_MAX)) {
-                    let sum = &mut found.counts_at(gap_db)[which];
-                    *sum = sum.saturating_add(*count);
-                }
-            }
-        }
-        found
+        let is_gap = |gap_db: &usize| *gap_db <= usize::from(GAP_DB_MAX);
+        GapCounts(Tallies::of_row(counts, NAMES, |gap_db| Some(gap_db).filter(is_gap)))
     }
 
     /// Shots counted.
@@ -84,7 +70,7 @@ impl GapCounts {
 
     /// The gaps that answers have, smallest first.
     pub fn each(&self) -> Vec<GapCount> {
-        let counts = self.0.iter().enumerate();
+        let counts = self.0.each().iter().enumerate();
         let each = counts.map(|(gap_db, [correct, wrong])| GapCount {
             gap_db,
             shots: correct.saturating_add(*wrong),
@@ -96,7 +82,7 @@ impl GapCounts {
     /// What is left without gaps below 5, 10, 15 … dB, up to the first bound that leaves no wrong answer.
     pub fn kept(&self) -> Vec<Kept> {
         let mut kept = Vec::new();
-        for from_db in (STEP_DB..self.0.len()).step_by(STEP_DB) {
+        for from_db in (STEP_DB..self.0.each().len()).step_by(STEP_DB) {
             let (shots, errors) = self.at_least(from_db);
             let Some(ci95) = interval_95(errors, shots) else { break };
             let (part, rate) = (shots as f64 / self.shots() as f64, errors as f64 / shots as f64);
@@ -110,17 +96,10 @@ impl GapCounts {
 
     /// Shots with at least this gap, and wrong answers among them.
     fn at_least(&self, gap_db: usize) -> (u64, u64) {
-        let counts = self.0.iter().skip(gap_db);
+        let counts = self.0.each().iter().skip(gap_db);
         counts.fold((0_u64, 0_u64), |(shots, errors), [correct, wrong]| {
             (shots.saturating_add(*correct).saturating_add(*wrong), errors.saturating_add(*wrong))
         })
-    }
-
-    fn counts_at(&mut self, gap_db: usize) -> &mut [u64; 2] {
-        if self.0.len() <= gap_db {
-            self.0.resize(gap_db + 1, [0; 2]);
-        }
-        &mut self.0[gap_db]
     }
 }
 

@@ -13,6 +13,7 @@
 //! | [`intervals`] | intervals of rates and counts |
 //! | [`rows`] | a row of results, as sinter writes it |
 //! | [`results`] | the file of rows: read, locked, appended, merged |
+//! | `tallies` | two counts for each of some numbers, as a row names them |
 //! | [`faults`] | counts by the number of faults, and error rates at other noise |
 //! | [`gaps`] | counts by the gap of an answer, and what is left without small gaps |
 //! | [`task`] | a model, its decoder, its shots, and what identifies them |
@@ -24,6 +25,7 @@
 pub mod intervals;
 pub mod rows;
 pub mod results;
+mod tallies;
 pub mod faults;
 pub mod gaps;
 pub mod task;
