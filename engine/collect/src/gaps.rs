@@ -41,6 +41,13 @@ pub struct Kept {
     pub ci95: [f64; 2],
 }
 
+/// As a list of [`GapCount`].
+impl serde::Serialize for GapCounts {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.each())
+    }
+}
+
 impl GapCounts {
     /// Counts an answer.
     pub fn add(&mut self, gap_db: u8, is_wrong: bool) {

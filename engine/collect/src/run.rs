@@ -121,7 +121,10 @@ pub enum CollectError {
     Append(io::Error),
     #[error("{metadata} by {decoder}: {error}")]
     Task { metadata: String, decoder: String, error: Box<ReadyError> },
-    #[error("{metadata} by {decoder}: {error}, and no other decoder of it was ready within a minute; see its messages")]
+    #[error(
+        "{metadata} by {decoder}: {error}, and it was not ready again within a minute; what was counted before is \
+         there: see that the plugin starts, and collect again to go on"
+    )]
     Decoder { metadata: String, decoder: String, error: DecodeError },
     #[error(
         "{metadata} by {decoder}: found a defect of this program while it decoded shots {first} to {last} ({said}), \

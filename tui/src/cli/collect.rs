@@ -13,7 +13,7 @@ use super::trace::whole;
 use super::values::{decoder, duration};
 use clap::{Args as ClapArgs, Subcommand};
 use pinwheel_collect::faults::{FaultCounts, ScaledRate, scaled_model};
-use pinwheel_collect::gaps::{GapCount, GapCounts, Kept};
+use pinwheel_collect::gaps::{GapCounts, Kept};
 use pinwheel_collect::results::{Results, ResultsError, merged};
 use pinwheel_collect::rows::{HEADER, Row, lines};
 use pinwheel_collect::run::{
@@ -129,19 +129,10 @@ struct TaskResult {
     seconds: f64,
     /// Rates at other noise.
     estimates: Vec<ScaledRate>,
-    /// Shots and errors by gap; without `--gaps` empty.
-    gaps: Vec<GapCount>,
-    #[serde(skip)]
-    notes: Notes,
-}
-
-/// What only the text has of a task's results.
-#[derive(Debug, Default)]
-struct Notes {
-    /// What is left without small gaps.
-    kept: Vec<Kept>,
-    /// Shots counted by faults and by gaps, if that was asked for.
-    counted: [Option<u64>; 2],
+    /// Shots that the rates at other noise are of; `null` without `--estimate`.
+    estimated_shots: Option<u64>,
+    /// Shots and errors by gap; `null` without `--gaps`.
+    gaps: Option<GapCounts>,
 }
 
 /// The decoder as it is collected with, and what its rows say of it: a plugin has its configuration, and
@@ -335,8 +326,6 @@ fn result(task: &Task, results: &Results, args: &CollectArgs) -> TaskResult {
     let row = results.of(&task.strong_id).cloned().unwrap_or_default();
     let Row { shots, errors, seconds, counts, .. } = row;
     let faults = FaultCounts::of_row(&counts);
-    let gaps = if args.gaps { GapCounts::of_row(&counts) } else { GapCounts::default() };
-    let is_estimated = !args.estimate.is_empty();
     TaskResult {
         decoder: task.decoder_name(),
         metadata: serde_json::from_str(&task.metadata).unwrap_or_default(),
@@ -347,18 +336,16 @@ fn result(task: &Task, results: &Results, args: &CollectArgs) -> TaskResult {
         rate_ci95: interval_95(errors, shots),
         seconds,
         estimates: args.estimate.iter().map(|scale| faults.rate_at(&task.model, *scale)).collect(),
-        gaps: gaps.each(),
-        notes: Notes {
-            kept: gaps.kept(),
-            counted: [is_estimated.then(|| faults.shots()), args.gaps.then(|| gaps.shots())],
-        },
+        estimated_shots: (!args.estimate.is_empty()).then(|| faults.shots()),
+        gaps: args.gaps.then(|| GapCounts::of_row(&counts)),
     }
 }
 
 fn text(found: &[TaskResult]) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
-    for TaskResult { decoder, metadata, shots, errors, rate, rate_ci95, seconds, estimates, notes, .. } in found {
+    for task in found {
+        let TaskResult { decoder, metadata, shots, errors, rate, rate_ci95, seconds, .. } = task;
         let _ = write!(text, "{metadata} {decoder}: {} errors of {} shots", grouped(*errors), grouped(*shots));
         if let Some((rate, ci95)) = rate.zip(*rate_ci95) {
             let _ = write!(text, ", {}", rate_text(rate, ci95));
@@ -368,14 +355,15 @@ fn text(found: &[TaskResult]) -> String {
             let _ = write!(text, "; {:.2} µs a shot", seconds * 1e6 / *shots as f64);
         }
         text.push('\n');
-        for (counted, option) in notes.counted.iter().zip(["--estimate", "--gaps"]) {
+        let by_gaps = task.gaps.as_ref().map(GapCounts::shots);
+        for (counted, option) in [(task.estimated_shots, "--estimate"), (by_gaps, "--gaps")] {
             if let Some(counted) = counted.filter(|counted| counted < shots) {
                 let (counted, left) = (grouped(counted), grouped(shots - counted));
                 let _ = writeln!(text, "  {option}: of {counted} shots; {left} were collected without it");
             }
         }
         // Without a shot counted an estimate would say a rate of 0.
-        let estimates = estimates.iter().filter(|_| notes.counted[0] != Some(0));
+        let estimates = task.estimates.iter().filter(|_| task.estimated_shots != Some(0));
         for ScaledRate { scale, rate, ci95, unseen } in estimates {
             let _ = write!(text, "  noise × {scale}: {}", rate_text(*rate, *ci95));
             if *unseen > rate / 10.0 {
@@ -383,9 +371,9 @@ fn text(found: &[TaskResult]) -> String {
             }
             text.push('\n');
         }
-        for Kept { from_db, part, rate, ci95 } in &notes.kept {
+        for Kept { from_db, part, rate, ci95 } in task.gaps.iter().flat_map(GapCounts::kept) {
             let part = 100.0 * part;
-            let _ = writeln!(text, "  gap of {from_db} dB or more: {part:.2} % of shots, {}", rate_text(*rate, *ci95));
+            let _ = writeln!(text, "  gap of {from_db} dB or more: {part:.2} % of shots, {}", rate_text(rate, ci95));
         }
     }
     text
@@ -432,8 +420,8 @@ mod tests {
             rate_ci95: Some([0.01, 0.2]),
             seconds,
             estimates: Vec::new(),
-            gaps: Vec::new(),
-            notes: super::Notes::default(),
+            estimated_shots: None,
+            gaps: None,
         };
         let start = r#"{"d":3} matching: 1 errors of 10 shots, 1.000e-1 a shot, 95 % between 1.000e-2 and 2.000e-1"#;
         assert_eq!(text(&[result(0.0)]), format!("{start}\n"));
