@@ -328,6 +328,26 @@ assert caught() == before
     )
 
 
+def test_ctrl_c_ends_a_drain_and_leaves_the_report():
+    run(
+        """
+import numpy, pinwheel, signal, sys, threading
+engine = pinwheel.Engine(sys.argv[1], model="surface_d5@r500")
+# Half of the detectors fire: a shot takes milliseconds.
+engine.submit(numpy.random.default_rng(1).integers(0, 2, (512, engine.shot_bits)).astype(bool))
+threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+try:
+    engine.close()
+except KeyboardInterrupt:
+    report = engine.report
+    assert 0 < report["submitted"] == report["answered"] and report["lost"] == 0, report
+    engine.close()
+else:
+    raise SystemExit("not interrupted")
+"""
+    )
+
+
 def test_ctrl_c_ends_a_call_and_the_engine_goes_on():
     run(
         """
