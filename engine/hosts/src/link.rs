@@ -90,6 +90,9 @@ pub const HOSTS_MAX: usize = 256;
 pub const LEASE: Duration = Duration::from_millis(1_000);
 /// A connection that takes nothing for this long is closed.
 pub const SEND_BLOCKED_LIMIT: Duration = Duration::from_millis(1_000);
+/// Longest wait for the end of the session. A handshake with a host that has stopped holds it up for
+/// ten seconds; after this time it ends in the background.
+const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 /// Pause between two looks for another host of the same name, while the link opens.
 const NAMESAKE_ROUND: Duration = Duration::from_millis(100);
 /// Looks after which a name is free, if the last one finds no other host of it and every host has
@@ -207,7 +210,8 @@ pub enum OpenError {
 }
 
 /// The connection to the other hosts. Dropping it withdraws this host's presence, closes all
-/// connections, and answers waiting questions with [`NoAnswer::Unreachable`].
+/// connections, and answers waiting questions with [`NoAnswer::Unreachable`]. It waits two
+/// seconds at most for zenoh: a handshake with a host that has stopped ends in the background.
 pub struct Link {
     // Withdrawn and closed in `drop`, in this order.
     token: Option<zenoh::liveliness::LivelinessToken>,
@@ -416,7 +420,18 @@ impl Drop for Link {
             let _closed = token.undeclare().wait();
         }
         self.table.close();
-        let _closed = self.session.close().wait();
+        let (closed, end) = channel();
+        let session = self.session.clone();
+        let close = move || {
+            let _closed = session.close().wait();
+            let _gone = closed.send(());
+        };
+        #[expect(clippy::disallowed_methods, reason = "a cold thread; it ends with the session")]
+        let thread = std::thread::Builder::new().name("link-close".to_owned()).spawn(close);
+        // Without a thread, the last clone that is dropped closes the session.
+        if thread.is_ok() {
+            let _later = end.recv_timeout(CLOSE_LIMIT);
+        }
         self.outgoing.close();
     }
 }

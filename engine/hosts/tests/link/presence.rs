@@ -1,7 +1,8 @@
 use crate::cluster::{A_WHILE, Host, SOON, cluster, open_all, pair, session, settings};
 use pinwheel_hosts::link::Presence;
 use pinwheel_hosts::settings::HostSettings;
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 use zenoh::Wait;
@@ -123,6 +124,45 @@ fn an_unreachable_host_does_not_delay_the_opening() {
 }
 
 /// Name of the next host that is there.
+#[test]
+fn a_handshake_that_is_held_up_for_seconds_goes_on() {
+    let (cluster, endpoint) = (cluster(), free_endpoint());
+    let target = endpoint.strip_prefix("tcp/").unwrap().to_owned();
+    let relay = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let through = format!("tcp/{}", relay.local_addr().unwrap());
+    let connections = Arc::new(AtomicU16::new(0));
+    let counted = Arc::clone(&connections);
+    std::thread::spawn(move || {
+        for near in relay.incoming().map_while(Result::ok) {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let far = TcpStream::connect(&target).unwrap();
+            let ways = [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)];
+            for (mut from, mut to) in ways {
+                std::thread::spawn(move || {
+                    std::thread::sleep(Duration::from_secs(4));
+                    let _ended = std::io::copy(&mut from, &mut to);
+                });
+            }
+        }
+    });
+    let one = Host::open(&HostSettings { listen: vec![endpoint], ..settings(&cluster, "one", &[]) });
+    let two = Host::open(&settings(&cluster, "two", &[through]));
+    two.sees("one");
+    one.sees("two");
+    assert_eq!(connections.load(Ordering::SeqCst), 1, "a further attempt to connect was made");
+}
+
+#[test]
+fn a_host_ends_within_seconds_though_it_connects_to_one_that_says_nothing() {
+    let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let endpoint = format!("tcp/{}", silent.local_addr().unwrap());
+    let one = Host::open(&settings(&cluster(), "one", &[endpoint]));
+    let _connection = silent.accept().unwrap();
+    let begun = Instant::now();
+    drop(one);
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}
+
 fn seen(host: &Host) -> String {
     match host.presence.recv_timeout(SOON).unwrap() {
         Presence::Here { name, .. } => name,
