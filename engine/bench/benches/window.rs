@@ -32,12 +32,11 @@ fn lengths(suite: &mut Suite, code: &str, distance: u32, rounds: u32) -> Reading
     let shots = (suite.effort.scale(ROUNDS) / u64::from(rounds)).max(20);
     let name = format!("{code}-r{rounds}");
     let size = WindowRounds { commit_rounds: distance, buffer_rounds: distance };
-    let ready = Arc::new(WindowModel::new(&model, size).unwrap().predecoding(Predecoder::Local));
-    let [windows, predecoded] = [("windows", false), ("predecoded windows", true)].map(|(what, predecodes)| {
-        let (drawn, ready) = (Arc::clone(&model), Arc::clone(&ready));
-        suite.case(format!("{what} {name}"), &["last", "middle"], REPETITIONS, move || {
-            windows(&drawn, &ready, shots, predecodes)
-        })
+    let cases = [("windows", Predecoder::None), ("predecoded windows", Predecoder::Local)];
+    let [windows, predecoded] = cases.map(|(what, predecoder)| {
+        let drawn = Arc::clone(&model);
+        let ready = Arc::new(WindowModel::new(&model, size).unwrap().predecoding(predecoder));
+        suite.case(format!("{what} {name}"), &["last", "middle"], REPETITIONS, move || windows(&drawn, &ready, shots))
     });
     let (drawn, streamed) = (Arc::clone(&model), Arc::new(StreamedModel::new(&model, size).unwrap()));
     let stream =
@@ -52,8 +51,9 @@ fn lengths(suite: &mut Suite, code: &str, distance: u32, rounds: u32) -> Reading
     windows
 }
 
-/// Median time of the last window, and of the windows between the first and the last.
-fn windows(model: &Model, ready: &Arc<WindowModel>, shots: u64, predecodes: bool) -> Vec<f64> {
+/// Median time of the last window, and of the windows between the first and the last, decoded as a worker decodes
+/// shots that arrive by rounds.
+fn windows(model: &Model, ready: &Arc<WindowModel>, shots: u64) -> Vec<f64> {
     let mut worker = WindowWorker::new(Arc::clone(ready));
     let mut carry = vec![0; ready.carry_words()];
     let (mut last, mut middle) = (Vec::new(), Vec::new());
@@ -62,11 +62,7 @@ fn windows(model: &Model, ready: &Arc<WindowModel>, shots: u64, predecodes: bool
         let end = ready.plan().count() - 1;
         for index in 0..=end {
             let from = CLOCK.ticks();
-            if predecodes {
-                worker.window_predecoded(index, &mut carry, observables).expect("shots of the model can be matched");
-            } else {
-                worker.window(index, &mut carry, observables).expect("shots of the model can be matched");
-            }
+            worker.window_by_rounds(index, &mut carry, observables).expect("shots of the model can be matched");
             let spent = ns_per(from, 1);
             match index {
                 0 => {}

@@ -165,7 +165,7 @@ fn slide(
     let explained = match payload {
         Some(payload) => {
             worker.take_rounds(index, |word| payload[word as usize].load(), carry);
-            worker.window_predecoded(index, carry, observables)?
+            worker.window_by_rounds(index, carry, observables)?
         }
         None => worker.window(index, carry, observables).map(|_| 0)?,
     };

@@ -156,6 +156,48 @@ impl WindowWorker {
         Ok(explained)
     }
 
+    /// As [`Self::window_predecoded`], for a shot that arrives by rounds: before the last window it also matches
+    /// what has arrived of that one, and drops the result. The last window's graph, which no other window has, is
+    /// in the cache then when the last round comes.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`]; carry and observables are then undefined.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::window`].
+    pub fn window_by_rounds(
+        &mut self,
+        index: u32,
+        carry: &mut [u64],
+        observables: &mut [u64],
+    ) -> Result<u32, DecodeError> {
+        let explained = self.window_predecoded(index, carry, observables)?;
+        if index + 2 == self.model.plan.count() {
+            self.warm_up_last(carry);
+        }
+        Ok(explained)
+    }
+
+    /// Matches the rounds that the last window has in common with the one before.
+    fn warm_up_last(&mut self, carry: &[u64]) {
+        let Self { model, matchers, flipped, syndrome, residual, .. } = self;
+        let [.., before, last] = &*model.windows else { return };
+        let Form { cut, local, .. } = &model.forms[last.form];
+        let fired = ones(&carry[last.own_words.start..before.own_words.end]).map(|bit| cut.detector_at(bit));
+        let words = cut.graph.detector_words;
+        let (syndrome, residual) = (&mut syndrome[..words], &mut residual[..words]);
+        syndrome.fill(0);
+        fired.for_each(|detector| flip(syndrome, detector));
+        match local {
+            Some(local) => local.resolve_edges(syndrome, residual, |_| {}),
+            None => residual.copy_from_slice(syndrome),
+        }
+        // Rounds that are missing may leave an event without a partner.
+        let _dropped = matchers[last.form].matched(ones(residual), &mut flipped[..model.observable_words]);
+    }
+
     /// Matches, and commits edge by edge; returns the committed weight.
     #[cfg(test)]
     pub(super) fn commit_traced(

@@ -202,6 +202,29 @@ fn predecoded_windows_leave_nothing_unexplained() {
 }
 
 #[test]
+fn the_last_window_is_warmed_up_without_effect() {
+    let model = bundled_named("surface_d5@r40").unwrap();
+    for predecoder in [Predecoder::None, Predecoder::Local] {
+        let ready = Arc::new(WindowModel::new(&model, size(3, 3)).unwrap().predecoding(predecoder));
+        let mut workers = [(); 2].map(|()| WindowWorker::new(Arc::clone(&ready)));
+        let mut sampler = Sampler::new(&model, 10);
+        let (mut syndrome, mut truth) = (vec![0; model.detector_words()], [0]);
+        for _ in 0..100 {
+            sampler.draw(&mut syndrome, &mut truth);
+            let [warm, cold] = &mut workers;
+            let (mut carry, mut flips) = (vec![0; ready.carry_words()], [0]);
+            warm.begin(&syndrome, &mut carry, &mut flips);
+            for index in 0..ready.plan().count() {
+                let (mut carry_cold, mut flips_cold) = (carry.clone(), flips);
+                let explained = warm.window_by_rounds(index, &mut carry, &mut flips).unwrap();
+                assert_eq!(cold.window_predecoded(index, &mut carry_cold, &mut flips_cold), Ok(explained));
+                assert_eq!((&carry, flips), (&carry_cold, flips_cold), "window {index}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_windows_work_does_not_depend_on_the_length_of_the_experiment() {
     for (name, distance) in [("surface_d3", 3), ("surface_d5", 5)] {
         let model = |rounds: u32| {
