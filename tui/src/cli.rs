@@ -133,7 +133,7 @@ fn perform(args: Args) -> Result<u8, Refusal> {
         Some(Command::Drill(args)) => drill::drill(&args),
         Some(Command::Graph(args)) => graph::graph(&args),
         Some(Command::GpuCheck(args)) => gpu_check::gpu_check(&args),
-        Some(Command::Completions(args)) => Ok(manual::completions(&args, Args::command())),
+        Some(Command::Completions(args)) => Ok(manual::completions(&args, &Args::command())),
         Some(Command::Man) => Ok(manual::man(Args::command())),
         Some(Command::PluginHost { engine }) => plugin::host(engine)
             .map(|()| 0)

@@ -66,16 +66,16 @@ pub const OFFERS_MAX: usize = 64;
 
 /// The profiles of `dir` and those built in, each compared with `current`.
 pub fn offers_of(dir: Option<&Path>, current: &Profile) -> Vec<Offer> {
-    profile::list(dir)
+    profile::names(dir)
         .into_iter()
         .take(OFFERS_MAX)
-        .map(|entry| match Profile::load(&entry.name, dir) {
+        .map(|name| match Profile::load(&name, dir) {
             Ok((profile, origin)) => {
                 let changes = profile::diff(current, &profile);
                 let body = OfferBody { profile: Rc::new(profile), changes };
-                Offer { name: entry.name, origin: origin.to_string(), body: Ok(body) }
+                Offer { name, origin: origin.to_string(), body: Ok(body) }
             }
-            Err(error) => Offer { name: entry.name, origin: "refused".to_owned(), body: Err(error.to_string()) },
+            Err(error) => Offer { name, origin: "refused".to_owned(), body: Err(error.to_string()) },
         })
         .collect()
 }

@@ -37,7 +37,9 @@ pub use check::{
 pub use deadlines::{Deadlines, Rescue, ShotOrder, StreamDeadline};
 pub use diff::{Applies, Change, applies, diff};
 pub use finding::{Finding, ProfileError, nearest_name};
-pub use load::{DEFAULT_NAME, ENTRIES_MAX, FILE_BYTES_MAX, Origin, ProfileEntry, check_name, list, text, usable_text};
+pub use load::{
+    DEFAULT_NAME, ENTRIES_MAX, FILE_BYTES_MAX, Origin, ProfileEntry, check_name, list, names, text, usable_text,
+};
 pub use placement::{AllHigh, Overflow, OverflowStrategy, PlaceBy, PlacementRules, TakesPart};
 pub use schema::{
     Courtesy, Decoder, DecoderKind, Decoders, Device, Environment, Faults, FreeWorker, Graph, HotAllocations, Input,

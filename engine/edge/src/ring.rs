@@ -4,7 +4,6 @@
 //! |---|---|---|---|
 //! | [`spsc`] | one | one | the item comes back |
 //! | [`mod@line`] | one | one; an item and its turn share a cache line | the item comes back |
-//! | [`emergency`] | one | one, urgent items first, with room of their own | the item comes back |
 //! | [`mpsc`] | some, each with a lane of its own | one | the item comes back |
 //! | [`broadcast`] | one | some, each sees every item | the item comes back and is counted |
 //! | [`log`] | some | one | the record is dropped and counted |
@@ -14,7 +13,6 @@
 //! bounded. Items are `Copy`: what was read is never dropped, what was not read needs no care.
 
 pub mod broadcast;
-pub mod emergency;
 pub mod line;
 pub mod log;
 pub mod mpsc;

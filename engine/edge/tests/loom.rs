@@ -16,8 +16,6 @@
 mod loom_broadcast;
 #[path = "loom/deque.rs"]
 mod loom_deque;
-#[path = "loom/emergency.rs"]
-mod loom_emergency;
 #[path = "loom/fanout.rs"]
 mod loom_fanout;
 #[path = "loom/fifo.rs"]

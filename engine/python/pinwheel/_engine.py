@@ -210,7 +210,8 @@ class Engine:
         submitted:
 
             stream, sequence     uint32, uint64: the shot
-            status               uint16: 0 if it was decoded, 260 if the decoder abstained, else the error's code
+            status               uint16: 0 if it was decoded, 260 if the decoder abstained, else why it has no answer:
+                                 an error's code, or from 256 on why the engine refused it
             latency_ns           uint64: from its arrival in the engine to its answer
             predictions          uint8 of shape (num_observables,): the flipped observables; zeros after an error
 
@@ -218,7 +219,8 @@ class Engine:
         """
         if count is not None and count < 0:
             raise ValueError(f"found count={count}, expected 0 or more, or None")
-        return _table(self._core.answers(count, timeout), self.num_observables)
+        most = None if count is None else min(count, sys.maxsize)
+        return _table(self._core.answers(most, timeout), self.num_observables)
 
     @overload
     def decode(

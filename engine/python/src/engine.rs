@@ -29,10 +29,10 @@ use pinwheel_report::recorded::{EndedRun, RecordedRun};
 use pinwheel_report::report::Context;
 use pinwheel_report::running::{self, RunningEngine};
 use pinwheel_report::unusable::Unusable;
-use pyo3::exceptions::{PyConnectionError, PyRuntimeError, PyTimeoutError, PyValueError};
+use pyo3::exceptions::{PyConnectionError, PyOverflowError, PyRuntimeError, PyTimeoutError, PyValueError};
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::PyByteArray;
-use pyo3::{Bound, PyErr, PyResult, Python, pyclass, pymethods};
+use pyo3::types::{PyAnyMethods, PyByteArray};
+use pyo3::{Bound, PyAny, PyErr, PyResult, Python, pyclass, pymethods};
 use start::Settings;
 pub(crate) use start::state;
 use std::io;
@@ -85,6 +85,29 @@ impl Step {
     }
 }
 
+/// A whole number as the caller gave it.
+struct Whole {
+    /// The nearest that it has room for.
+    number: i64,
+    text: String,
+}
+
+impl Whole {
+    fn of(given: &Bound<'_, PyAny>) -> PyResult<Whole> {
+        let number = match given.extract::<i64>() {
+            Err(error) if error.is_instance_of::<PyOverflowError>(given.py()) => {
+                if given.lt(0)? {
+                    i64::MIN
+                } else {
+                    i64::MAX
+                }
+            }
+            number => number?,
+        };
+        Ok(Whole { number, text: given.to_string() })
+    }
+}
+
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -111,10 +134,12 @@ impl Engine {
         model_path: Option<PathBuf>,
         logs: Option<PathBuf>,
         label: String,
-        streams: Option<i64>,
+        streams: Option<Bound<'_, PyAny>>,
         decoder: Option<String>,
-        silos: Option<i64>,
+        silos: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Engine> {
+        let [streams, silos] = [streams, silos].map(|given| given.as_ref().map(Whole::of).transpose());
+        let (streams, silos) = (streams?, silos?);
         let model_text = model_text.map(|text| text.to_vec());
         let settings = Settings { profile, profiles, model_text, model_path, logs, label, streams, decoder, silos };
         let engine = py.detach(|| settings.start().and_then(Engine::own))?;
@@ -172,10 +197,10 @@ impl Engine {
         shots: PyBackedBytes,
         soft: PyBackedBytes,
         count: usize,
-        stream: i64,
+        stream: &Bound<'_, PyAny>,
         timeout_s: f64,
     ) -> PyResult<Bound<'py, PyByteArray>> {
-        let mut batch = self.batch(py, (&shots, &soft), count, stream, None)?;
+        let mut batch = self.batch(py, (&shots, &soft), count, &Whole::of(stream)?, None)?;
         self.drive(py, &mut batch, timeout_s, |_| 0)?;
         let numbers: Vec<u8> = batch.sent.iter().flat_map(|number| number.to_ne_bytes()).collect();
         Ok(PyByteArray::new(py, &numbers))
@@ -188,10 +213,10 @@ impl Engine {
         shots: PyBackedBytes,
         soft: PyBackedBytes,
         count: usize,
-        stream: i64,
+        stream: &Bound<'_, PyAny>,
         timeout_s: f64,
     ) -> PyResult<Received> {
-        let mut batch = self.batch(py, (&shots, &soft), count, stream, Some(count))?;
+        let mut batch = self.batch(py, (&shots, &soft), count, &Whole::of(stream)?, Some(count))?;
         let call = batch.call.unwrap_or_default();
         let done = self.drive(py, &mut batch, timeout_s, |traffic| traffic.left(call));
         let answers = locked(&self.traffic).as_mut().map(|traffic| (traffic.end(call), traffic.welcome.observables));
@@ -475,7 +500,7 @@ impl Engine {
         py: Python<'_>,
         (shots, soft): (&'a [u8], &'a [u8]),
         count: usize,
-        stream: i64,
+        stream: &Whole,
         call: Option<usize>,
     ) -> PyResult<Batch<'a>> {
         self.check_process()?;
@@ -483,10 +508,9 @@ impl Engine {
         let mut traffic = locked(&self.traffic);
         let traffic = traffic.as_mut().ok_or_else(|| self.ended())?;
         let streams = traffic.welcome.streams;
-        let stream = u32::try_from(stream)
-            .ok()
-            .filter(|stream| *stream < streams)
-            .ok_or_else(|| value_error(format!("found stream {stream}, expected one of {streams}, counted from 0")))?;
+        let expected = || format!("found stream {}, expected one of {streams}, counted from 0", stream.text);
+        let number = u32::try_from(stream.number).ok().filter(|stream| *stream < streams);
+        let stream = number.ok_or_else(|| value_error(expected()))?;
         let width = packed::width(shots, count, traffic.welcome.bits).map_err(value_error)?;
         let soft_width = if soft.is_empty() { 0 } else { traffic.welcome.soft_bytes as usize };
         if Some(soft.len()) != count.checked_mul(soft_width) {

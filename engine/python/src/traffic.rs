@@ -12,10 +12,9 @@
 //! ```
 #![expect(clippy::disallowed_types, reason = "a lock for several Python threads, none of which is a hot thread")]
 
-use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::engine::LivePlace;
 use pinwheel_engine::feed::client::{Client, Received as Answer};
-use pinwheel_engine::feed::packet::{Status, Welcome};
+use pinwheel_engine::feed::packet::{Status, Welcome, status_name};
 use pyo3::types::PyByteArray;
 use pyo3::{Bound, Python, pyclass, pymethods};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -301,7 +300,7 @@ impl Received {
     /// The first answer that is an error, in a sentence.
     fn error(&self) -> Option<String> {
         let (place, answer) = self.answers.iter().enumerate().find(|(_, answer)| !Status::is_decoded(answer.status))?;
-        let name = ErrorCode::from_number(answer.status).map_or("refused", ErrorCode::name);
+        let name = status_name(answer.status).unwrap_or("unknown");
         Some(format!("shot {place}: found status {} ({name}), expected an answer", answer.status))
     }
 

@@ -85,7 +85,7 @@ def test_each_submitted_shot_is_answered_once_and_a_decode_meanwhile_takes_its_o
     for stream, numbers in [(0, first), (1, second)]:
         found = answers["sequence"][answers["stream"] == stream]
         assert (np.sort(found) == numbers).all()
-    assert len(engine.answers()) == 0 and len(engine.answers(timeout=0)) == 0
+    assert len(engine.answers()) == 0 and len(engine.answers(2**70, timeout=0)) == 0
 
 
 def test_threads_share_an_engine_and_each_takes_its_own_answers(engine):
@@ -154,6 +154,9 @@ def test_two_threads_that_wait_for_an_answer_each_get_one(tmp_path):
         (np.full((2, 24), 2), {}, ValueError, "shot 0: found 2 at detector 0, expected 0 or 1"),
         (np.zeros((2, 24), bool), {"stream": 4}, ValueError, "found stream 4, expected one of 4, counted from 0"),
         (np.zeros((2, 24), bool), {"stream": -1}, ValueError, "found stream -1, expected one of 4, counted from 0"),
+        (np.zeros((2, 24), bool), {"stream": 2**70}, ValueError, f"found stream {2**70}, expected one of 4, counted from 0"),
+        (np.zeros((2, 24), bool), {"stream": -(2**70)}, ValueError, f"found stream {-(2**70)}, expected one of 4"),
+        (np.zeros((2, 24), bool), {"stream": 1.0}, TypeError, "integer"),
     ],
 )
 def test_bad_shots_are_refused_with_what_was_found_and_what_is_expected(engine, given, options, kind, sentence):
@@ -175,9 +178,13 @@ def test_bad_shots_are_refused_with_what_was_found_and_what_is_expected(engine, 
         ({"streams": -1}, ValueError, "streams: found -1, expected 1..=1024"),
         ({"streams": 2**33}, ValueError, "streams: found 8589934592, expected 1..=1024"),
         ({"silos": 2**40}, ValueError, "silos: found 1099511627776, expected 1..=64"),
+        ({"silos": 2**70}, ValueError, f"silos: found {2**70}, expected 1..=64"),
+        ({"streams": -(2**70)}, ValueError, f"streams: found {-(2**70)}, expected 1..=1024"),
         ({"decoder": "best"}, ValueError, 'found decoder "best", expected matching, correlated, union-find, lookup'),
         ({"decoder": "lookup", "model": memory(5, 0.005)[0]}, RuntimeError, "choose another decoder"),
         ({"logs": "/proc/no/such"}, RuntimeError, "/proc/no"),
+        ({"logs": ""}, ValueError, "logs: found an empty name, expected a directory"),
+        ({"profiles": ""}, ValueError, "profiles: found an empty name, expected a directory"),
     ],
 )
 def test_an_engine_that_cannot_start_says_why_and_leaves_nothing(arguments, kind, sentence):

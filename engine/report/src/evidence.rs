@@ -9,6 +9,7 @@ use crate::runs::{self, RunError, json_of};
 use crate::unusable::Unusable;
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{AlarmView, Snapshot};
+use pinwheel_engine::record::REPORT;
 use pinwheel_engine::record::runs::{Manifest, is_running};
 use pinwheel_engine::record::tape::{FILE, Tape, TapeError};
 use pinwheel_engine::units::Ticks;
@@ -97,7 +98,8 @@ impl Evidence {
                 Recorded::default()
             }
         };
-        let (report, manifest) = (json_of(&dir, "report.json"), Manifest::read(&dir));
+        let (read, manifest) = (json_of(&dir, REPORT), Manifest::read(&dir));
+        let report = read.as_ref().ok().cloned().flatten();
         let end = match (&report, &manifest) {
             (Some(_), _) => End::Known,
             _ if is_running(&dir) => End::Running,
@@ -133,10 +135,14 @@ impl Evidence {
         if report.is_none() {
             let instead =
                 if last.is_some() { "the figures are those of its last snapshot" } else { "no figures are known" };
-            missing.push(format!("The run has no report.json: {instead}."));
+            let why = match read {
+                Err(why) => format!("The run's {REPORT} cannot be used ({why})"),
+                Ok(_) => format!("The run has no {REPORT}"),
+            };
+            missing.push(format!("{why}: {instead}."));
         }
         let report = report.or_else(|| last.as_ref().map(report_of)).unwrap_or_default();
-        let environment = json_of(&dir, "environment.json").unwrap_or_default();
+        let environment = json_of(&dir, "environment.json").ok().flatten().unwrap_or_default();
         let Recorded { history, notes, episodes, .. } = recorded;
         let alarms = by_number(recorded.alarms, &report, "alarms");
         let incidents = by_number(recorded.incidents, &report, "incidents");
@@ -159,6 +165,12 @@ impl Evidence {
     /// A count of the report.
     pub fn count(&self, name: &str) -> Option<u64> {
         self.report.get(name)?.as_u64()
+    }
+
+    /// The exit status, by the report or the manifest.
+    pub fn exit_status(&self) -> Option<u64> {
+        let known = self.manifest.as_ref().and_then(|manifest| manifest.ended.as_ref());
+        self.count("exit_status").or_else(|| known.map(|ended| u64::from(ended.exit_status)))
     }
 
     /// A text of the report; empty if there is none.
@@ -292,6 +304,17 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
     use super::{End, Evidence};
     use pinwheel_engine::record::runs::Manifest;
+
+    #[test]
+    fn a_report_that_is_cut_is_not_called_absent() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path();
+        std::fs::write(run.join("manifest.json"), serde_json::to_vec(&Manifest::default()).unwrap()).unwrap();
+        let said = || Evidence::of(run.to_owned(), None).unwrap().missing.pop().unwrap();
+        assert_eq!(said(), "The run has no report.json: no figures are known.");
+        std::fs::write(run.join("report.json"), "{\"submitted\": 1").unwrap();
+        assert!(said().starts_with("The run's report.json cannot be used (EOF while parsing"), "{}", said());
+    }
 
     #[test]
     fn a_dumps_copies_of_a_run_are_not_those_of_a_killed_one() {

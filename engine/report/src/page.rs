@@ -11,7 +11,6 @@ mod plot;
 mod rates;
 mod verdict;
 
-pub use accuracy::rate_text;
 pub use markup::{Column, Markup};
 
 use crate::evidence::{Evidence, name_of};
@@ -102,6 +101,41 @@ mod tests {
         let text = page(&longest(), |_| ());
         assert!(text.len() < PAGE_BYTES_MAX, "{} bytes", text.len());
         assert!(text.contains("400 later ones are not shown.") && text.contains("further streams are in report.json"));
+    }
+
+    /// As the report of another program may have them.
+    #[test]
+    fn a_report_of_the_largest_numbers_has_a_page() {
+        let most = json!(u64::MAX);
+        let decoder = json!({"shots": most, "logical_errors": most, "shots_with_observables": most});
+        let stream = json!({"id": most, "answered": most, "decoders": [decoder, decoder]});
+        let report = json!({"exit_status": 0, "submitted": most, "answered": most, "errors": {"1": most, "2": most},
+            "log": {"dropped": most, "unkept": most}, "logical_error_rate": 1, "streams": [stream, stream]});
+        let text = page(&Evidence::of_report(report), |_| ());
+        assert!(text.matches("18,446,744,073,709,551,615").count() >= 8, "{text}");
+    }
+
+    #[test]
+    fn the_page_says_which_answers_are_not_to_be_trusted_and_which_came_past_their_deadlines() {
+        let abstention = json!({"below_db": 10, "abstained": 1_234, "share": 0.1234, "logical_error_rate": 1e-3,
+            "logical_error_rate_ci95": [9e-4, 1.1e-3]});
+        let deadlines = json!({"missed": 7, "refused": 5, "rescued": 3, "rescued_wrong": 2});
+        let rated =
+            json!({"answered": 10_000, "abstention": abstention, "deadlines": deadlines, "logical_error_rate": 0.1});
+        let mut unrated = rated.clone();
+        (unrated["logical_error_rate"], unrated["abstention"]["logical_error_rate"]) = (Value::Null, Value::Null);
+        let [rated, unrated] = [rated, unrated].map(|report| page(&Evidence::of_report(report), |_| ()));
+        let told = "1,234 answers (12.34 %) have a gap below 10 dB and are not to be trusted.";
+        let others = "The others: 1.00e-3 per shot, 95 % between 9.00e-4 and 1.10e-3.";
+        assert!(
+            rated.contains(&format!("{told} {others}")) && unrated.contains(&format!("{told}<")),
+            "{rated}{unrated}"
+        );
+        for part in ["of these 5 refused", "by the rescue decoder; 2 of them wrong"] {
+            assert!(rated.contains(part), "{part}: {rated}");
+        }
+        let none = page(&Evidence::of_report(json!({"answered": 10_000, "abstention": null})), |_| ());
+        assert!(!none.contains("trusted") && !none.contains("rescue"), "{none}");
     }
 
     #[test]

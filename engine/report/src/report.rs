@@ -14,7 +14,7 @@ pub use conditions::Alarm;
 pub use lifecycle::LifecycleReport;
 pub use overflow::OverflowReport;
 pub use pinwheel_collect::intervals::{byar_95, interval_95};
-pub use text::{duration_text, grouped, progress_line};
+pub use text::{duration_text, grouped, progress_line, rate_text, short};
 
 use pinwheel_engine::board::deadlines::{WrongOrLate, wrong_or_late};
 use pinwheel_engine::board::histogram::Histogram;
@@ -91,7 +91,7 @@ pub struct MovesReport {
 impl MovesReport {
     fn of(silos: &[SiloView]) -> Option<MovesReport> {
         let views = || silos.iter().filter_map(|silo| silo.moves.as_ref());
-        let sum = |of: fn(&MovesView) -> u64| views().map(of).sum();
+        let sum = |of: fn(&MovesView) -> u64| sum(views().map(of));
         views().next()?;
         Some(MovesReport {
             asked: sum(|moves| moves.asked),
@@ -335,6 +335,11 @@ pub struct DecoderReport {
     pub logical_error_rate: Option<f64>,
     /// The 95 % Wilson interval of that rate.
     pub logical_error_rate_ci95: Option<[f64; 2]>,
+    /// Median of the latency of its answers, nanoseconds; `null` beside other decoders' answers or
+    /// errors, because latencies of all answers are counted together.
+    pub p50: Option<u64>,
+    /// 99th percentile of that latency, likewise.
+    pub p99: Option<u64>,
     /// Answers from which the shadow's differed; `null` without a shadow, and for single streams.
     pub disagreements: Option<u64>,
 }
@@ -395,10 +400,10 @@ impl DeadlineReport {
 
     fn sum(streams: &[StreamView]) -> DeadlineReport {
         streams.iter().map(DeadlineReport::of).fold(DeadlineReport::default(), |sum, of| DeadlineReport {
-            missed: sum.missed + of.missed,
-            refused: sum.refused + of.refused,
-            rescued: sum.rescued + of.rescued,
-            rescued_wrong: sum.rescued_wrong + of.rescued_wrong,
+            missed: sum.missed.saturating_add(of.missed),
+            refused: sum.refused.saturating_add(of.refused),
+            rescued: sum.rescued.saturating_add(of.rescued),
+            rescued_wrong: sum.rescued_wrong.saturating_add(of.rescued_wrong),
         })
     }
 }
@@ -464,7 +469,7 @@ impl Report {
             lost: counters.submitted.saturating_sub(counters.answered),
             duplicated: counters.duplicated,
             out_of_order: counters.out_of_order,
-            errors: by_code(silos, |error, entry: &mut u64| *entry += error.count),
+            errors: errors(silos),
             error_names: by_code(silos, |error, entry: &mut String| entry.clone_from(&error.name)),
             late: counters.late,
             deadline_ns: engine.late_ns,
@@ -563,6 +568,17 @@ fn stages(silos: &[SiloView]) -> Vec<(&'static str, Histogram)> {
     stages
 }
 
+/// The sum of counters, or the largest number: a recording or a report that another program wrote may
+/// have any counters.
+pub fn sum(counters: impl IntoIterator<Item = u64>) -> u64 {
+    counters.into_iter().fold(0, u64::saturating_add)
+}
+
+/// Answers with an error, by code.
+fn errors(silos: &[SiloView]) -> BTreeMap<u16, u64> {
+    by_code(silos, |error, count: &mut u64| *count = count.saturating_add(error.count))
+}
+
 fn by_code<T: Default>(silos: &[SiloView], mut add: impl FnMut(&ErrorCount, &mut T)) -> BTreeMap<u16, T> {
     let mut codes = BTreeMap::new();
     for error in silos.iter().flat_map(|silo| &silo.errors) {
@@ -611,7 +627,7 @@ fn stream(view: &StreamView) -> StreamReport {
         ler_at: ler_at([view]),
         model_hash: hash_text(view.model_hash),
         deadlines: DeadlineReport::of(view),
-        decoders: decoders(&view.decoders),
+        decoders: decoders(&view.decoders, &view.latency),
         frame: view.frame,
         overflow: overflow::by_name(&view.overflow),
         input_health: view.input_health.clone(),
@@ -630,8 +646,10 @@ fn hash_text(hash: u64) -> String {
     format!("{hash:016x}")
 }
 
-fn decoders(rows: &[DecoderShots]) -> Vec<DecoderReport> {
-    let all: u64 = rows.iter().map(|row| row.shots).sum();
+/// Each decoder's answers among those that took `latency`.
+fn decoders(rows: &[DecoderShots], latency: &Histogram) -> Vec<DecoderReport> {
+    let all = sum(rows.iter().map(|row| row.shots));
+    let quantile = |row: &DecoderShots, q: f64| (row.shots == latency.count()).then(|| latency.quantile_ns(q));
     let report = |row: &DecoderShots| DecoderReport {
         name: row.decoder.name(),
         shots: row.shots,
@@ -640,6 +658,8 @@ fn decoders(rows: &[DecoderShots]) -> Vec<DecoderReport> {
         logical_errors: row.logical_errors,
         logical_error_rate: ratio(row.logical_errors, row.shots_with_observables),
         logical_error_rate_ci95: interval_95(row.logical_errors, row.shots_with_observables),
+        p50: quantile(row, 0.5),
+        p99: quantile(row, 0.99),
         disagreements: None,
     };
     rows.iter().map(report).collect()
@@ -647,7 +667,8 @@ fn decoders(rows: &[DecoderShots]) -> Vec<DecoderReport> {
 
 /// The decoders of all streams together.
 fn all_decoders(snapshot: &Snapshot) -> Vec<DecoderReport> {
-    let mut all = decoders(&DecoderShots::sum(snapshot.streams.iter().flat_map(|stream| &stream.decoders)));
+    let rows = DecoderShots::sum(snapshot.streams.iter().flat_map(|stream| &stream.decoders));
+    let mut all = decoders(&rows, &merged(snapshot.silos.iter().map(|silo| &silo.latency)));
     for (decoder, count) in snapshot.shadow.iter().flat_map(|shadow| &shadow.disagreements_by) {
         let its = all.iter_mut().find(|report| report.name == decoder.name());
         its.into_iter().for_each(|report| report.disagreements = Some(*count));

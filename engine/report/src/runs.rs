@@ -6,7 +6,7 @@ use crate::unusable::Unusable;
 use pinwheel_engine::board::image::{self, BoardFile, Image};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::board::{self, OwnerState, dead};
-use pinwheel_engine::files;
+use pinwheel_engine::files::{self, OpenError};
 use pinwheel_engine::record::EVENTS_BYTES_MAX;
 use pinwheel_engine::record::runs::{Manifest, is_run_name};
 use pinwheel_engine::record::tape::{Moment, Tape, TapeError};
@@ -91,9 +91,16 @@ pub fn notes(dir: &Path, tape: &Tape) -> Vec<(u64, String)> {
         .collect()
 }
 
-/// A JSON file of a run; `None` if there is none that can be read.
-pub fn json_of(dir: &Path, name: &str) -> Option<Value> {
-    serde_json::from_slice(&files::read_in(dir, name, JSON_BYTES_MAX).ok()?).ok()
+/// A JSON file of a run; `None` if there is none.
+///
+/// # Errors
+/// Why it cannot be used: it cannot be read, or it is damaged.
+pub fn json_of(dir: &Path, name: &str) -> Result<Option<Value>, String> {
+    match files::read_in(dir, name, JSON_BYTES_MAX) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| error.to_string()),
+        Err(OpenError::System(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// A board whose process has ended.
@@ -135,15 +142,48 @@ fn left_in(run: &Path) -> Result<LeftBoard, RunError> {
     Ok(LeftBoard { file: BoardFile { path, pid, owner }, moment: Moment::new(at, image) })
 }
 
-/// The board of an ended process in `directory` whose run has this name or directory.
+/// The board of an ended process in `directory` whose run has this name or directory. A board of a user who is neither
+/// the owner of that directory nor ours nor root is not of that run, whatever it says.
 pub fn left_by(directory: &Path, run: &str) -> Option<LeftBoard> {
     let wanted = Path::new(run).canonicalize().ok();
     image::files(directory).into_iter().find_map(|file| {
         let (image, owner_state) = Image::open(&file.path).ok()?;
         let dir = PathBuf::from(image.board().ok()?.recorder().run_dir.read());
+        // Where the system maps root to nobody, root's own directory is nobody's.
+        let is_owners = [0, files::our_uid()].contains(&file.owner)
+            || fs::metadata(&dir).map_or(true, |found| files::owner(&found) == file.owner);
         let is_named =
             dir.file_name().is_some_and(|name| name == run) || (wanted.is_some() && dir.canonicalize().ok() == wanted);
         let at = image.last_sign().ok()?;
-        (owner_state == OwnerState::Dead && is_named).then_some(LeftBoard { file, moment: Moment::new(at, image) })
+        (owner_state == OwnerState::Dead && is_named && is_owners)
+            .then_some(LeftBoard { file, moment: Moment::new(at, image) })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::left_by;
+    use pinwheel_engine::board::{Board, Place, Shape, set};
+    use std::fs;
+    use std::os::unix::fs::chown;
+
+    #[test]
+    fn a_board_of_another_user_is_not_of_our_run_whatever_it_says() {
+        let (boards, run) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let shape = Shape { threads: 1, silos: 1, slots: 8, workers: 1, decoders: 1, streams: 1 };
+        let board = Board::create(shape, Place::Shared(boards.path().into())).unwrap();
+        set(&board.header().nanos_per_tick_q32, 1 << 32);
+        board.recorder().run_dir.write(&run.path().display().to_string());
+        board.publish();
+        // No process has its lock.
+        let left = boards.path().join("board-1");
+        fs::copy(board.path().unwrap(), &left).unwrap();
+        let found = || left_by(boards.path(), &run.path().display().to_string()).map(|left| left.file.pid);
+        assert_eq!(found(), Some(1));
+        match chown(&left, Some(1), None) {
+            Ok(()) => assert_eq!(found(), None),
+            Err(_) => eprintln!("skipped: only root gives a file away"),
+        }
+    }
 }

@@ -21,6 +21,7 @@ use super::placement_thread::{Directing, Mover};
 use super::remote;
 use super::shadow::{ReadyShadow, ShadowControl, ShadowParts};
 use super::silo_threads::HotThreads;
+use super::slow_commands::SlowCommands;
 use super::steer::{ControlHandles, Pace, SharedSteering};
 use super::wall::Wall;
 use super::watchdog::{self, AlarmActions};
@@ -51,7 +52,7 @@ use crate::pipe::Answer;
 use crate::pipe::samples::{SampleReader, SampleWriter};
 use crate::placement::decision::Decision;
 use crate::plan::Plan;
-use crate::profile::{Diagnostics, HotAllocations, Profile, Rate, Silos};
+use crate::profile::{Device, Diagnostics, HotAllocations, Profile, Rate, Silos};
 use crate::record::{AnswerSink, Disagreements, EventSink};
 use crate::silo::{
     self, Answers, Attached, Common, Connected, Decoding, Gpu, Silo, SiloCommands, SiloNotifiers, SiloSupervisor,
@@ -85,7 +86,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     check_fit(&config.profile, &config.input)?;
     let host = HostFacts::read()?;
     let clock = environment::clock(config.profile.environment, Path::new("/"))?;
-    let (asked, settled) = (config.profile.silos, devices::settle(&mut config.profile)?);
+    let (asked, settled) = (of_machine(&config.profile), devices::settle(&mut config.profile)?);
     let (placed, devices) = devices::place(settled, &mut config.profile, &host, &config.boards)?;
     let (model, is_live) = (Arc::clone(config.input.model()), matches!(config.input, Input::Live { .. }));
     check_order(&config)?;
@@ -146,7 +147,6 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let neighbours = watch_neighbours(orders, &plan, &cold_threads, &shared).map_err(no_room("neighbours", &plan))?;
     let placing = directing(&config.profile, &silos, &common, &cold_threads).spawn();
     let placing = placing.map_err(no_room("placement", &plan))?;
-    let threads = std::mem::take(&mut starting.threads);
     steering.lock().connect(log, to_watchdog);
     let cold = ColdSide {
         stop,
@@ -168,13 +168,14 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
         steering: steering.clone(),
         requests: Arc::clone(&requests),
         silos,
-        named: vec![false; threads.len()],
-        threads,
+        named: vec![false; starting.threads.len()],
+        threads: std::mem::take(&mut starting.threads),
         hot,
         supervisor,
         settings,
         end: End { count: config.count, duration: config.duration },
         wall,
+        slow: SlowCommands::new("profile-returns", executor.clone(), cold_threads.clone()),
         claims,
         is_live,
     };
@@ -285,10 +286,15 @@ fn mover(moves: Arc<MoveRequests>) -> Mover {
     })
 }
 
+/// What a profile may leave to the machine.
+fn of_machine(profile: &Profile) -> (Silos, Device) {
+    (profile.silos, profile.device.clone())
+}
+
 /// The state that commands act on, with the profile of the start.
 fn steering(
     config: &Config,
-    silos: Silos,
+    (silos, device): (Silos, Device),
     orders: &SharedOrders,
     common: &Common,
     shadow: &ShadowControl,
@@ -305,8 +311,8 @@ fn steering(
         profiles: config.profiles.clone(),
         drill_command: config.drill_command.clone(),
     };
-    // The number of silos as requested, so that a profile with `Auto` does not show as different.
-    let profile = Profile { silos, ..config.profile.clone() };
+    // Silos and device as requested, so that a profile with `Auto` does not show as different.
+    let profile = Profile { silos, device, ..config.profile.clone() };
     SharedSteering::new(&config.profile_name, &profile, handles)
 }
 

@@ -13,6 +13,7 @@ use super::placement_thread::Placing;
 use super::remote;
 use super::shadow::ShadowControl;
 use super::silo_threads::HotThreads;
+use super::slow_commands::SlowCommands;
 use super::steer::SharedSteering;
 use super::wall::Wall;
 use super::watchdog::Running;
@@ -90,6 +91,8 @@ pub(super) struct Control {
     pub(super) settings: Arc<Settings>,
     pub(super) end: End,
     pub(super) wall: Wall,
+    /// Has the profile of a limited switch return.
+    pub(super) slow: SlowCommands,
     /// Claims on the hot cores, held until the threads have ended.
     pub(super) claims: Option<Arc<CoreClaims>>,
     /// Whether other processes send the shots, at their own rate.
@@ -194,7 +197,10 @@ impl Control {
         }
         self.name_allocations();
         self.wall.step(now, &self.shared.clock, &self.shared.board);
-        self.steering.lock().step(now);
+        if self.steering.lock().step(now) {
+            let steering = self.steering.clone();
+            self.slow.run(move |_| steering.restore());
+        }
     }
 
     /// Publishes where a hot thread first called the allocator.

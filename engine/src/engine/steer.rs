@@ -117,12 +117,19 @@ pub(super) struct ControlHandles {
 }
 
 /// A profile that returns when a limited switch ends.
+#[derive(Clone)]
 struct Revert {
     at: Ticks,
     name: String,
     profile: Arc<Profile>,
     decoders: Prepared,
+    /// The switch has ended; the profile's decoders are being prepared.
+    is_due: bool,
 }
+
+/// Most times that the decoders of a profile that returns are prepared: each other change meanwhile needs
+/// another time.
+const RETURNS_MAX: usize = 8;
 
 /// The command state of one engine.
 pub(super) struct Steering {
@@ -162,6 +169,30 @@ impl SharedSteering {
     /// them.
     pub(super) fn lock(&self) -> MutexGuard<'_, Steering> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Restores the profile of a limited switch that has ended, as [`Steering::step`] has said. Prepares its
+    /// decoders without the lock: by another model that takes as long as a start.
+    pub(super) fn restore(&self) {
+        for turn in 1..=RETURNS_MAX {
+            let (revert, other, epoch) = {
+                let steering = self.lock();
+                let Some(revert) = steering.revert.clone().filter(|revert| revert.is_due) else { return };
+                let other = steering.other_decoders(&revert.profile);
+                (revert, other, steering.decoder_epoch())
+            };
+            let prepare =
+                |(profile, changes): (Profile, DecoderChanges)| changes.prepare(&profile, Some(&revert.decoders));
+            let change = other.map(prepare).transpose();
+            let mut steering = self.lock();
+            // Another switch came meanwhile.
+            if steering.revert.as_ref().is_none_or(|now| (now.at, now.is_due) != (revert.at, true)) {
+                return;
+            }
+            if steering.decoder_epoch() == epoch || turn == RETURNS_MAX {
+                return steering.restore(revert, change);
+            }
+        }
     }
 }
 
@@ -261,7 +292,8 @@ impl Steering {
         let (base_name, base_profile, decoders) = base.unwrap_or((from.clone(), before, decoders_before));
         self.revert = lent.map(|lent| {
             let span = clock.rate().ticks(Nanos(u64::try_from(lent.as_nanos()).unwrap_or(u64::MAX >> 1)));
-            Revert { at: clock.ticks().plus(span), name: base_name, profile: base_profile, decoders }
+            let at = clock.ticks().plus(span);
+            Revert { at, name: base_name, profile: base_profile, decoders, is_due: false }
         });
         name.clone_into(&mut self.name);
         self.profile = Arc::new(now);
@@ -289,9 +321,9 @@ impl Steering {
         }
     }
 
-    /// Passes other decoders on, restores a profile whose limited switch has ended, and ends a drill
-    /// whose time is over.
-    pub(super) fn step(&mut self, now: Ticks) {
+    /// Passes other decoders on, and ends a drill whose time is over. Returns whether a limited switch has
+    /// ended: then [`SharedSteering::restore`] is to be called, on a thread that may wait.
+    pub(super) fn step(&mut self, now: Ticks) -> bool {
         self.handles.decoders.step();
         let phase = Phase::from_code(board::get(&self.handles.board.header().phase));
         match self.drilling.step(now, phase) {
@@ -302,29 +334,30 @@ impl Steering {
                 self.note_action(&Actor::timer(), &text);
             }
         }
-        if self.revert.as_ref().is_some_and(|revert| now >= revert.at)
-            && let Some(revert) = self.revert.take()
-        {
-            // Quick: what it decoded by is kept, unless the model has changed meanwhile.
-            let restored = self
-                .other_decoders(&revert.profile)
-                .map(|(profile, changes)| changes.prepare(&profile, Some(&revert.decoders)))
-                .transpose();
-            let (profile, change) = match restored {
-                Ok(change) => (revert.profile, change),
-                Err(refused) => {
-                    self.note_action(&Actor::timer(), &format!("profile {}: decoders stay: {refused}", revert.name));
-                    let Profile { decoder, streams, .. } = (*self.profile).clone();
-                    (Arc::new(Profile { decoder, streams, ..(*revert.profile).clone() }), None)
-                }
-            };
-            match self.switch(&revert.name, &profile, None, change) {
-                Ok(switched) => self.record(&Actor::timer(), &switched.words()),
-                Err(refused) => {
-                    let text = format!("profile {} does not return: {refused}", revert.name);
-                    self.note_action(&Actor::timer(), &text);
-                    self.show();
-                }
+        let Some(revert) = self.revert.as_mut().filter(|revert| now >= revert.at && !revert.is_due) else {
+            return false;
+        };
+        revert.is_due = true;
+        true
+    }
+
+    /// Restores the profile of a limited switch, with its decoders, or with those in force if `change` is refused.
+    fn restore(&mut self, revert: Revert, change: Result<Option<Change>, ChangeRefused>) {
+        self.revert = None;
+        let (profile, change) = match change {
+            Ok(change) => (revert.profile, change),
+            Err(refused) => {
+                self.note_action(&Actor::timer(), &format!("profile {}: decoders stay: {refused}", revert.name));
+                let Profile { decoder, streams, .. } = (*self.profile).clone();
+                (Arc::new(Profile { decoder, streams, ..(*revert.profile).clone() }), None)
+            }
+        };
+        match self.switch(&revert.name, &profile, None, change) {
+            Ok(switched) => self.record(&Actor::timer(), &switched.words()),
+            Err(refused) => {
+                let text = format!("profile {} does not return: {refused}", revert.name);
+                self.note_action(&Actor::timer(), &text);
+                self.show();
             }
         }
     }

@@ -30,6 +30,7 @@
 
 pub use crate::code::measure::Encoding;
 use pinwheel_edge::slot::DETECTOR_WORDS_MAX;
+use pinwheel_edge::slot::word::ErrorCode;
 
 /// First four bytes of a datagram.
 pub const MAGIC: [u8; 4] = *b"PWL1";
@@ -107,6 +108,12 @@ impl Status {
     }
 }
 
+/// The name of the status of an answer that is an error: of the engine's code, or one of [`Status`].
+pub fn status_name(status: u16) -> Option<&'static str> {
+    let code = ErrorCode::from_number(status).map(ErrorCode::name);
+    code.or_else(|| Status::ALL.into_iter().find(|one| *one as u16 == status).map(Status::name))
+}
+
 /// Status of an answer beyond the engine's error codes, which are 255 at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
@@ -123,6 +130,15 @@ pub enum Status {
     Abstained = 260,
     /// It has soft bytes where the engine has no map of them, or another number of them.
     Soft = 261,
+}
+
+pinwheel_edge::names! { Status:
+    Malformed "malformed",
+    Duplicate "duplicate",
+    Stale "stale",
+    OtherEpoch "other_epoch",
+    Abstained "abstained",
+    Soft "soft",
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Source of one silo's shots.
 pub enum Source {
-    /// Sampled from the model; the truth is known.
+    /// Sampled from the model; the truth is known, if the model has observables.
     Sampler(Box<Sampler>),
     /// A set in memory, with true observables if available. Ends with the set.
     Replay {
@@ -67,7 +67,7 @@ impl Source {
         match self {
             Source::Sampler(sampler) => {
                 sampler.draw(detectors, observables);
-                Drawn::Shot { truth_known: true }
+                Drawn::Shot { truth_known: sampler.has_observables() }
             }
             Source::Replay { shots, observables: truths } => {
                 if index >= shots.len() as u64 {
@@ -80,7 +80,7 @@ impl Source {
                 if let Some(truth) = truth {
                     observables[..truth.len()].copy_from_slice(truth);
                 }
-                Drawn::Shot { truth_known: truth.is_some() }
+                Drawn::Shot { truth_known: truth.is_some_and(|truth| !truth.is_empty()) }
             }
             Source::Stage(stage) => match stage.take(detectors) {
                 Staged::Shot => Drawn::Shot { truth_known: false },
@@ -97,9 +97,32 @@ impl Source {
 
 #[cfg(test)]
 mod tests {
-    use super::{Drawn, Source};
-    use crate::code::{Layout, ShotSet};
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Drawn, Sampler, Source};
+    use crate::code::{Layout, Model, ShotSet};
     use std::sync::Arc;
+
+    /// Else each of its answers would count as judged and right.
+    #[test]
+    fn no_answer_to_a_shot_without_observables_can_be_judged() {
+        let of_model = |text: &str| {
+            let model = Model::parse(text.as_bytes()).unwrap();
+            Source::Sampler(Box::new(Sampler::new(&model, 7)))
+        };
+        let of_file = |observables| {
+            let [shots, truths] = [Layout::detectors(1), Layout::observables(observables)]
+                .map(|layout| Arc::new(ShotSet::zeros(layout, 1)));
+            Source::Replay { shots, observables: Some(truths) }
+        };
+        for (mut source, truth_known) in [
+            (of_model("error(0.1) D0"), false),
+            (of_model("error(0.1) D0 L0"), true),
+            (of_file(0), false),
+            (of_file(1), true),
+        ] {
+            assert_eq!(source.draw(0, &mut [0], &mut [0]), Drawn::Shot { truth_known });
+        }
+    }
 
     #[test]
     fn shots_of_a_model_without_detectors_are_drawn_until_their_end() {

@@ -5,7 +5,7 @@ use pinwheel_engine::board::Phase;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::wire::{LINE_BYTES_MAX, Outcome, Request, read_reply};
 use pinwheel_engine::engine::{Actor, Command, Config, Done, EndedBy, Engine, InputSpec, Refused, SiloCommand};
-use pinwheel_engine::profile::{Profile, Rate, Silos, SpinPolicy};
+use pinwheel_engine::profile::{Device, Profile, Rate, Silos, SpinPolicy};
 use pinwheel_engine::record::EventSink;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
@@ -179,6 +179,16 @@ fn a_switch_that_the_fields_of_the_start_do_not_permit_is_refused_and_changes_no
     let Done::InForce { text, .. } = client.done(Command::InForce) else { panic!("a profile") };
     assert!(Profile::parse(&text, "in force").is_ok());
     client.done(Command::Stop);
+    end(engine);
+}
+
+#[test]
+fn a_profile_that_leaves_silos_and_device_to_the_machine_is_in_force_as_written() {
+    let _home = beside_another();
+    let started = Profile { device: Device::Auto, silos: Silos::Auto, ..profile() };
+    let engine = Engine::start(config(&started, sampler(), None)).unwrap();
+    assert_eq!(*engine.profile(), started);
+    engine.request_drain();
     end(engine);
 }
 

@@ -18,6 +18,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The process of a plugin: the engine of a test starts this test of this binary.
 #[test]
@@ -441,6 +442,41 @@ fn a_plugin_that_loads_slowly_keeps_no_other_client_of_the_control_socket_waitin
     assert!(matches!(waits.hear(), Outcome::Done(Done::Profile { decoders, .. }) if decoders.len() == 1));
     assert!(matches!(other.done(Command::Status), Done::Status(status) if status.profile == "slow"));
     other.done(Command::Stop);
+    end(engine);
+}
+
+#[test]
+fn a_limited_switch_that_ends_waits_for_a_plugin_and_the_engine_does_not() {
+    let home = beside_another();
+    let Some(library) = compiled(&home, "tests/plugins/misbehaving.c", &[]) else { return };
+    let (gate, other) = (home.file("gate"), home.file("other.dem"));
+    std::fs::write(&gate, "").unwrap();
+    std::fs::write(&other, (0..BITS).map(|bit| format!("error(0.2) D{bit} L{bit}\n")).collect::<String>()).unwrap();
+    let mut slow = one_worker(plugin(&library, &format!("wait {}", gate.display()), false));
+    slow.input.rate = Rate::Hz(2_000.0);
+    let input = Input::Sampler { model: twelve(), name: "twelve".into(), seed: 1 };
+    let engine = Engine::start(config(&slow, input, None)).unwrap();
+    until(&engine, "the plugin", |now| now.streams[0].decoders.iter().any(|row| row.shots > 100));
+    let lend = |for_s| {
+        let quick = Profile { decoder: Decoder::Matching, ..slow.clone() };
+        execute(&engine, Command::profile("lent", &quick, Some(Duration::from_secs(for_s))).unwrap()).unwrap();
+    };
+    lend(600);
+    // By another model the plugin of the start has to load anew, which it does once the gate is opened.
+    std::fs::remove_file(&gate).unwrap();
+    mknodat(CWD, &gate, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    execute(&engine, Command::Model { file: Some(other.display().to_string()), stream: None }).unwrap();
+    lend(1);
+    let mut opened = None;
+    until(&engine, "the plugin's load", |_| {
+        execute(&engine, Command::Pause).unwrap();
+        opened = rustix::fs::open(&gate, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty()).ok();
+        opened.is_some()
+    });
+    let back = until(&engine, "the profile of the start", |now| now.engine.profile == "test");
+    assert!(back.control.revert.is_none() && back.engine.decoder.starts_with("plugin"), "{}", back.engine.decoder);
+    assert_eq!(engine.profile().decoder, slow.decoder);
+    execute(&engine, Command::Stop).unwrap();
     end(engine);
 }
 

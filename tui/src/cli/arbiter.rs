@@ -7,7 +7,7 @@
 use super::console_options::{ConsoleArgs, FirstScreen, say_unsaved};
 use super::places::{self, UserPaths};
 use super::refusal::{Refusal, require_threads};
-use super::say::{self, Print};
+use super::say::{self, Print, counted};
 use super::signals::Signals;
 use super::values::duration;
 use crate::effect::ConsoleEnd;
@@ -185,17 +185,17 @@ fn text(args: &ArbiterArgs, found: &LoadResult) -> String {
         format!("p50 {p50}, p99 {p99}, p99.9 {p999}, max {} ns", grouped(histogram.max_ns()))
     };
     let mut text = format!(
-        "{} silos, {} pages: {} decisions ({}), {} transfers ({}), {} commits, {} in doubt, {} messages lost; {} guarantees violated\n",
-        args.threads,
-        grouped(u64::from(args.pages)),
-        grouped(found.decisions),
+        "{}, {}: {} ({}), {} ({}), {}, {} in doubt, {} lost; {} violated\n",
+        counted(args.threads.into(), "silo"),
+        counted(args.pages.into(), "page"),
+        counted(found.decisions, "decision"),
         quantiles(&found.decision_ns),
-        grouped(found.transfers),
+        counted(found.transfers, "transfer"),
         quantiles(&found.transfer_ns),
-        grouped(found.commits),
+        counted(found.commits, "commit"),
         grouped(found.in_doubt),
-        grouped(found.messages_lost),
-        found.violations.len(),
+        counted(found.messages_lost, "message"),
+        counted(found.violations.len() as u64, "guarantee"),
     );
     // Writing to a String cannot fail.
     for (name, count) in &found.responses {

@@ -16,7 +16,7 @@ mod processes;
 
 use super::hosts;
 use super::refusal::Refusal;
-use super::say::{self, Print};
+use super::say::{self, Print, counted};
 use super::signals::Signals;
 use super::values::duration;
 use clap::{Args as ClapArgs, Subcommand};
@@ -27,6 +27,7 @@ use pinwheel_engine::code::Model;
 use pinwheel_hosts::local_socket;
 use pinwheel_hosts::status::Status;
 use pinwheel_report::model_file::{self, Precedence};
+use pinwheel_report::report::grouped;
 use processes::Processes;
 use serde::Serialize;
 use std::path::Path;
@@ -214,10 +215,15 @@ fn report_of(processes: &Processes) -> Vec<HostReport> {
 
 fn text(report: &Report) -> String {
     let Totals { submitted, answered, lost, duplicated, out_of_order, wrong, errors, sent_again } = report.totals;
+    let [answered, lost, duplicated, out_of_order] = [answered, lost, duplicated, out_of_order].map(grouped);
+    let [wrong, errors, sent_again] = [wrong, errors, sent_again].map(grouped);
     let mut text = format!(
-        "{submitted} shots submitted, {answered} answered, {lost} lost, {duplicated} answered twice, {out_of_order} out of \
-         order, {wrong} wrong, {errors} with an error; {sent_again} sent again to another engine; {} moves, {} kills, {} cuts\n",
-        report.moves, report.kills, report.cuts
+        "{} submitted, {answered} answered, {lost} lost, {duplicated} answered twice, {out_of_order} out of \
+         order, {wrong} wrong, {errors} with an error; {sent_again} sent again to another engine; {}, {}, {}\n",
+        counted(submitted, "shot"),
+        counted(report.moves, "move"),
+        counted(report.kills, "kill"),
+        counted(report.cuts, "cut")
     );
     let mut line = |what: &str, Spread { p50, p99, max }: Spread| {
         let [p50, p99, max] = [p50, p99, max].map(|ns| ns as f64 / 1e6);
@@ -235,8 +241,12 @@ fn text(report: &Report) -> String {
             format!(", link p50 {:.1} ms, p99 {:.1} ms", trip.p50 as f64 / 1e6, trip.p99 as f64 / 1e6)
         });
         text.push_str(&format!(
-            "{}  {}: {} streams, {} shots decoded by others, {} decoded for others{link}\n",
-            host.name, host.state, host.streams, host.forwarded, host.taken_in
+            "{}  {}: {}, {} decoded by others, {} decoded for others{link}\n",
+            host.name,
+            host.state,
+            counted(host.streams.into(), "stream"),
+            counted(host.forwarded, "shot"),
+            grouped(host.taken_in)
         ));
     }
     text

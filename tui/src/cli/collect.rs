@@ -6,7 +6,7 @@
 use super::distinct_files::require_distinct;
 use super::input::model_file;
 use super::refusal::{Refusal, require_threads};
-use super::say::{self, Print};
+use super::say::{self, Print, counted};
 use super::shots::{read_set, read_truth};
 use super::signals::Signals;
 use super::trace::whole;
@@ -121,13 +121,13 @@ struct TaskResult {
     strong_id: String,
     shots: u64,
     errors: u64,
-    /// Errors divided by shots; `null` without shots.
+    /// Errors divided by shots; `null` without shots, and of a model without observables.
     rate: Option<f64>,
     /// The 95 % Wilson interval of that rate.
     rate_ci95: Option<[f64; 2]>,
     /// Time of all threads together.
     seconds: f64,
-    /// Rates at other noise.
+    /// Rates at other noise; none of a model without observables.
     estimates: Vec<ScaledRate>,
     /// Shots that the rates at other noise are of; `null` without `--estimate`.
     estimated_shots: Option<u64>,
@@ -200,7 +200,8 @@ pub fn collect(args: &CollectArgs) -> Result<u8, Refusal> {
     let mut results = Results::open(&path).map_err(|error| unusable(&path, &error))?;
     if results.cut_bytes > 0 {
         let (bytes, path) = (results.cut_bytes, path.display());
-        say::people(&format!("pinwheel: collect: removed {bytes} bytes of a line that was cut off from {path}"));
+        let bytes = counted(bytes, "byte");
+        say::people(&format!("pinwheel: collect: removed {bytes} of a line that was cut off from {path}"));
     }
     let threads = threads(args)?;
     require_threads("collect", threads)?;
@@ -314,11 +315,12 @@ fn progress_text(progress: &Progress) -> String {
     let rate = shots as f64 * 1e9 / elapsed_ns.max(1) as f64;
     let left = left_ns.map_or_else(|| "not known".to_owned(), duration_text);
     format!(
-        "{:>7.1} s  {done} of {tasks} tasks done  {} shots  {}/s  {} errors  time left {left}",
+        "{:>7.1} s  {done} of {} done  {}  {}/s  {}  time left {left}",
         elapsed_ns as f64 / 1e9,
-        grouped(shots),
+        counted(tasks as u64, "task"),
+        counted(shots, "shot"),
         grouped(rate as u64),
-        grouped(errors)
+        counted(errors, "error")
     )
 }
 
@@ -326,16 +328,19 @@ fn result(task: &Task, results: &Results, args: &CollectArgs) -> TaskResult {
     let row = results.of(&task.strong_id).cloned().unwrap_or_default();
     let Row { shots, errors, seconds, counts, .. } = row;
     let faults = FaultCounts::of_row(&counts);
+    // Of nothing that could be predicted wrongly there is no rate.
+    let has_rate = shots > 0 && task.model.observables > 0;
+    let estimates = args.estimate.iter().filter(|_| task.model.observables > 0);
     TaskResult {
         decoder: task.decoder_name(),
         metadata: serde_json::from_str(&task.metadata).unwrap_or_default(),
         strong_id: task.strong_id.clone(),
         shots,
         errors,
-        rate: (shots > 0).then(|| errors as f64 / shots as f64),
-        rate_ci95: interval_95(errors, shots),
+        rate: has_rate.then(|| errors as f64 / shots as f64),
+        rate_ci95: interval_95(errors, shots).filter(|_| has_rate),
         seconds,
-        estimates: args.estimate.iter().map(|scale| faults.rate_at(&task.model, *scale)).collect(),
+        estimates: estimates.map(|scale| faults.rate_at(&task.model, *scale)).collect(),
         estimated_shots: (!args.estimate.is_empty()).then(|| faults.shots()),
         gaps: args.gaps.then(|| GapCounts::of_row(&counts)),
     }
@@ -346,7 +351,7 @@ fn text(found: &[TaskResult]) -> String {
     // Writing to a String cannot fail.
     for task in found {
         let TaskResult { decoder, metadata, shots, errors, rate, rate_ci95, seconds, .. } = task;
-        let _ = write!(text, "{metadata} {decoder}: {} errors of {} shots", grouped(*errors), grouped(*shots));
+        let _ = write!(text, "{metadata} {decoder}: {} of {}", counted(*errors, "error"), counted(*shots, "shot"));
         if let Some((rate, ci95)) = rate.zip(*rate_ci95) {
             let _ = write!(text, ", {}", rate_text(rate, ci95));
         }
@@ -356,10 +361,10 @@ fn text(found: &[TaskResult]) -> String {
         }
         text.push('\n');
         let by_gaps = task.gaps.as_ref().map(GapCounts::shots);
-        for (counted, option) in [(task.estimated_shots, "--estimate"), (by_gaps, "--gaps")] {
-            if let Some(counted) = counted.filter(|counted| counted < shots) {
-                let (counted, left) = (grouped(counted), grouped(shots - counted));
-                let _ = writeln!(text, "  {option}: of {counted} shots; {left} were collected without it");
+        for (with, option) in [(task.estimated_shots, "--estimate"), (by_gaps, "--gaps")] {
+            if let Some(with) = with.filter(|with| with < shots) {
+                let (with, without) = (counted(with, "shot"), grouped(shots - with));
+                let _ = writeln!(text, "  {option}: of {with}; {without} were collected without it");
             }
         }
         // Without a shot counted an estimate would say a rate of 0.
@@ -371,7 +376,8 @@ fn text(found: &[TaskResult]) -> String {
             }
             text.push('\n');
         }
-        for Kept { from_db, part, rate, ci95 } in task.gaps.iter().flat_map(GapCounts::kept) {
+        let gaps = task.gaps.iter().filter(|_| rate.is_some());
+        for Kept { from_db, part, rate, ci95 } in gaps.flat_map(GapCounts::kept) {
             let part = 100.0 * part;
             let _ = writeln!(text, "  gap of {from_db} dB or more: {part:.2} % of shots, {}", rate_text(rate, ci95));
         }
@@ -388,7 +394,8 @@ fn merge(files: &[PathBuf], output: Option<&Path>) -> Result<u8, Refusal> {
     let inputs: Vec<_> = files.iter().map(|path| ("the results to sum", path.as_path())).collect();
     require_distinct(&inputs, &output.iter().map(|path| ("-o", *path)).collect::<Vec<_>>())?;
     let rows = merged(files, |name, bytes| {
-        say::people(&format!("pinwheel: collect: left out {bytes} bytes of a line that was cut off from {name}"));
+        let bytes = counted(bytes as u64, "byte");
+        say::people(&format!("pinwheel: collect: left out {bytes} of a line that was cut off from {name}"));
     });
     let rows = rows.map_err(|(path, error)| unusable(Path::new(&path), &error))?;
     let table = format!("{HEADER}\n{}", lines(&rows));
@@ -423,7 +430,7 @@ mod tests {
             estimated_shots: None,
             gaps: None,
         };
-        let start = r#"{"d":3} matching: 1 errors of 10 shots, 1.000e-1 a shot, 95 % between 1.000e-2 and 2.000e-1"#;
+        let start = r#"{"d":3} matching: 1 error of 10 shots, 1.000e-1 a shot, 95 % between 1.000e-2 and 2.000e-1"#;
         assert_eq!(text(&[result(0.0)]), format!("{start}\n"));
         assert_eq!(text(&[result(1e-4)]), format!("{start}; 10.00 µs a shot\n"));
     }

@@ -16,11 +16,11 @@ use pinwheel_engine::board::histogram::{DEADLINES_NS, Histogram};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::files;
 use pinwheel_engine::profile::{self, Change, Profile, diff};
+use pinwheel_engine::record::REPORT;
 use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::units::Nanos;
 use pinwheel_report::moment::report_of;
-use pinwheel_report::page::rate_text;
-use pinwheel_report::report::{byar_95, grouped, interval_95, merged};
+use pinwheel_report::report::{byar_95, interval_95, merged, short, sum};
 use pinwheel_report::runs::json_of;
 use serde::Serialize;
 use serde_json::Value;
@@ -99,7 +99,8 @@ pub struct Difference {
 
 struct Side {
     dir: PathBuf,
-    report: Option<Value>,
+    /// `None`: there is none; an error says why it cannot be used.
+    report: Result<Option<Value>, String>,
     /// The last snapshot of its recording; else why there is none, in one sentence.
     last: Result<Snapshot, String>,
     /// Of a run without a report: time from its first picture in Live to the last one.
@@ -118,19 +119,21 @@ pub fn compare(args: &CompareArgs, user_paths: &UserPaths) -> Result<u8, Refusal
 /// If one has neither a report nor a recording.
 pub fn of_runs(one: PathBuf, other: PathBuf) -> Result<Comparison, Refusal> {
     let side = |dir: PathBuf| -> Result<Side, Refusal> {
-        let report = json_of(&dir, "report.json");
+        let report = json_of(&dir, REPORT);
         let mut tape = runs::open(&dir);
         let last = match &mut tape {
             Ok(tape) => last_of(tape).ok_or_else(|| runs::empty(&dir).to_string()),
             Err(error) => Err(error.to_string()),
         };
-        if let (None, Err(why)) = (&report, &last) {
+        if let (Ok(None) | Err(_), Err(why)) = (&report, &last) {
             let about = format!("run {}", dir.display());
             let found = format!("neither report.json nor a recording that can be read ({why})");
             return Err(Refusal::unusable(about, found, "one of them", "name the directory of another run"));
         }
         let live_ns = match (&report, &mut tape, &last) {
-            (None, Ok(tape), Ok(last)) => live_from_ns(tape).map(|from_ns| last.at_ns.saturating_sub(from_ns)),
+            (Ok(None) | Err(_), Ok(tape), Ok(last)) => {
+                live_from_ns(tape).map(|from_ns| last.at_ns.saturating_sub(from_ns))
+            }
             _ => None,
         };
         Ok(Side { dir, report, last, live_ns })
@@ -165,8 +168,12 @@ fn comparison(sides: &[Side; 2]) -> Comparison {
     let [one, other] = sides;
     let mut missing = Vec::new();
     for side in sides {
-        if side.report.is_none() {
-            missing.push(format!("{}: no report.json; its last snapshot is used instead", side.dir.display()));
+        if side.report().is_none() {
+            let why = match &side.report {
+                Err(why) => format!("{REPORT} cannot be used ({why})"),
+                Ok(_) => format!("no {REPORT}"),
+            };
+            missing.push(format!("{}: {why}; its last snapshot is used instead", side.dir.display()));
             if side.live_ns.is_none() {
                 let why = "when it became live is not recorded; rates over time are not known";
                 missing.push(format!("{}: {why}", side.dir.display()));
@@ -204,11 +211,15 @@ fn profile_of(dir: &Path) -> Result<Profile, String> {
 }
 
 impl Side {
+    fn report(&self) -> Option<&Value> {
+        self.report.as_ref().ok()?.as_ref()
+    }
+
     /// A count of the report, else of the last snapshot.
     fn count(&self, name: &str) -> Option<u64> {
-        if let Some(value) = self.report.as_ref().and_then(|report| report.get(name)) {
+        if let Some(value) = self.report().and_then(|report| report.get(name)) {
             return match value {
-                Value::Object(by_code) => Some(by_code.values().filter_map(Value::as_u64).sum()),
+                Value::Object(by_code) => Some(sum(by_code.values().filter_map(Value::as_u64))),
                 value => value.as_u64(),
             };
         }
@@ -226,7 +237,7 @@ impl Side {
     }
 
     fn alarms(&self) -> Option<u64> {
-        Some(self.last.as_ref().ok()?.alarms.iter().map(|alarm| alarm.count).sum())
+        Some(sum(self.last.as_ref().ok()?.alarms.iter().map(|alarm| alarm.count)))
     }
 }
 
@@ -314,7 +325,7 @@ fn histograms(sides: &[Side; 2]) -> Vec<Distribution> {
 
 fn environment(one: &Side, other: &Side) -> Vec<Difference> {
     let rows = |side: &Side| -> Vec<(String, String)> {
-        let report = json_of(&side.dir, "environment.json").unwrap_or_default();
+        let report = json_of(&side.dir, "environment.json").ok().flatten().unwrap_or_default();
         let rows = report.get("rows").and_then(Value::as_array).cloned().unwrap_or_default();
         let word = |row: &Value, key: &str| row.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         rows.iter().map(|row| (word(row, "id"), format!("{} ({})", word(row, "found"), word(row, "verdict")))).collect()
@@ -325,7 +336,7 @@ fn environment(one: &Side, other: &Side) -> Vec<Difference> {
 fn inputs(one: &Side, other: &Side) -> Vec<Difference> {
     let facts = |side: &Side| -> Vec<(String, String)> {
         let of_last = || side.last.as_ref().ok().map(report_of);
-        let report = side.report.clone().or_else(of_last).unwrap_or_default();
+        let report = side.report().cloned().or_else(of_last).unwrap_or_default();
         let names = [
             "version",
             "input",
@@ -364,11 +375,6 @@ fn differences(one: &[(String, String)], other: &[(String, String)]) -> Vec<Diff
     let rows =
         names.into_iter().map(|name| Difference { what: name.clone(), one: of(one, name), other: of(other, name) });
     rows.filter(|row| row.one != row.other).collect()
-}
-
-/// A share of shots, or a number per time.
-pub fn short(rate: f64) -> String {
-    if rate < 10.0 { rate_text(rate) } else { grouped(rate.round() as u64) }
 }
 
 impl Comparison {
@@ -423,10 +429,23 @@ mod tests {
         let last = snapshot(100, SyntheticFaults::None);
         let mut report = report_of(&last);
         report["ended_by"] = "count".into();
-        let side = |report| Side { dir: "run".into(), report, last: Ok(last.clone()), live_ns: None };
+        let side = |report| Side { dir: "run".into(), report: Ok(report), last: Ok(last.clone()), live_ns: None };
         let inputs = comparison(&[side(None), side(Some(report))]).inputs;
         let told: Vec<_> = inputs.iter().map(|row| [&row.what, &row.one, &row.other].map(String::as_str)).collect();
         assert_eq!(told, [["ended_by", "absent", "count"]]);
+    }
+
+    #[test]
+    fn a_report_that_is_cut_is_not_called_absent() {
+        let side = |report| {
+            let last = Ok(snapshot(100, SyntheticFaults::None));
+            Side { dir: "run".into(), report, last, live_ns: None }
+        };
+        let missing = comparison(&[side(Ok(None)), side(Err("EOF".to_owned()))]).missing;
+        let expected = ["run: no report.json", "run: report.json cannot be used (EOF)"];
+        for said in expected.map(|why| format!("{why}; its last snapshot is used instead")) {
+            assert!(missing.contains(&said), "{said}: {missing:?}");
+        }
     }
 
     #[test]
@@ -434,7 +453,7 @@ mod tests {
         let report = serde_json::json!({ "logical_errors": 3, "shots_with_observables": 20_000_000,
             "answered": 20_000_000, "elapsed_live_ns": 1_000_000_000u64 });
         let last = || Err(String::new());
-        let side = || Side { dir: "run".into(), report: Some(report.clone()), last: last(), live_ns: None };
+        let side = || Side { dir: "run".into(), report: Ok(Some(report.clone())), last: last(), live_ns: None };
         let text = comparison(&[side(), side()]).text();
         assert!(text.contains("logical error rate, per judged shot: 1.50e-7 [5.10e-8, 4.41e-7] | 1.50e-7 ["), "{text}");
         assert!(text.contains("throughput, answers per second: 20,000,000 [19,99"), "{text}");
@@ -443,7 +462,7 @@ mod tests {
     #[test]
     fn times_of_no_shots_are_none() {
         let last = || Err(String::new());
-        let side = || Side { dir: "run".into(), report: Some(serde_json::json!({})), last: last(), live_ns: None };
+        let side = || Side { dir: "run".into(), report: Ok(Some(serde_json::json!({}))), last: last(), live_ns: None };
         let mut compared = comparison(&[side(), side()]);
         let (name, one, other) = ("queue".to_owned(), Histogram::default(), Histogram::of(&[5_000]));
         compared.histograms = vec![Distribution { name, one, other, distance: None }];
@@ -454,7 +473,7 @@ mod tests {
     fn rates_over_time_of_a_run_without_a_report_count_from_live_or_are_not_known() {
         let side = |live_ns| {
             let last = Ok(snapshot(100, SyntheticFaults::None));
-            Side { dir: "run".into(), report: None, last, live_ns }
+            Side { dir: "run".into(), report: Ok(None), last, live_ns }
         };
         let compared = comparison(&[side(Some(5_000_000_000)), side(None)]);
         let rate = |name: &str| compared.rates.iter().find(|rate| rate.name == name).unwrap().rate;

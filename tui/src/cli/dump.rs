@@ -107,7 +107,8 @@ pub fn dump(args: &DumpArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
         }
         None => {
             let (taken, missing) = (bundle.taken.len(), bundle.missing.len());
-            format!("pinwheel: {taken} items in {dir}, {missing} not available (see dump.json)")
+            let taken = say::counted(taken as u64, "item");
+            format!("pinwheel: {taken} in {dir}, {missing} not available (see dump.json)")
         }
     });
     let status = u8::from(unwritten.is_some());

@@ -8,7 +8,7 @@ use super::input::model_file;
 use super::places::UserPaths;
 use super::refusal::Refusal;
 use super::runs;
-use super::say::Print;
+use super::say::{Print, counted};
 use super::shots::{BUFFER_BYTES, open_shots};
 use super::trace::whole;
 use clap::Args as ClapArgs;
@@ -189,11 +189,13 @@ fn changes(before: &Model, after: &Model) -> Vec<Change> {
 impl Fitted {
     fn text(&self) -> String {
         let Fitted { shots, mechanisms, too_rare, changes, written } = self;
-        let mut text = format!("fitted {mechanisms} mechanisms to {shots} shots; wrote {written}\n");
+        let (mechanisms, shots) = (counted(*mechanisms as u64, "mechanism"), counted(*shots, "shot"));
+        let mut text = format!("fitted {mechanisms} to {shots}; wrote {written}\n");
         if *too_rare > 0 {
+            let are = if *too_rare == 1 { "is" } else { "are" };
             text += &format!(
-                "{too_rare} of them are too rare for {shots} shots to tell how rare: each has half an error in {shots} \
-                 shots, or the model's probability where that is less; more shots tell more\n"
+                "{too_rare} of them {are} too rare for {shots} to tell how rare: each has half an error in {shots}, or the \
+                 model's probability where that is less; more shots tell more\n"
             );
         }
         if !changes.is_empty() {
@@ -288,7 +290,7 @@ mod tests {
             }
         }
         let text = Fitted { shots: 9, mechanisms: 3, too_rare: 1, changes: Vec::new(), written: "F".to_owned() }.text();
-        assert!(text.contains("1 of them are too rare for 9 shots"), "{text}");
+        assert!(text.contains("1 of them is too rare for 9 shots"), "{text}");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use super::input;
 use super::refusal::Refusal;
-use super::say::{self, Print};
+use super::say::{self, Print, counted};
 use clap::Args as ClapArgs;
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::code::{Model, bundled_named};
@@ -67,7 +67,8 @@ fn line(step: &Step) -> String {
 fn text(found: &GpuCheck) -> String {
     let failed = found.steps.iter().filter(|step| !step.ok).count();
     let name = found.device.as_ref().map_or("?", |device| &device.name);
-    let mut text = format!("{name}, CUDA {}: {} steps, {failed} failed\n", found.driver, found.steps.len());
+    let steps = counted(found.steps.len() as u64, "step");
+    let mut text = format!("{name}, CUDA {}: {steps}, {failed} failed\n", found.driver);
     let us = |ns: u64| ns as f64 / 1e3;
     let mut row = |name: &str, times: &pinwheel_engine::board::histogram::Histogram| {
         // Writing to a String cannot fail.
@@ -103,7 +104,7 @@ mod tests {
         let step = Step { name: "bit_exact".to_owned(), ok: false, detail: "shot 3 differs".to_owned() };
         assert!(line(&step).contains("FAIL") && line(&step).contains("shot 3 differs"));
         let found = GpuCheck { steps: vec![step], ..GpuCheck::default() };
-        assert!(!found.is_sound() && text(&found).contains("1 steps, 1 failed"), "{}", text(&found));
+        assert!(!found.is_sound() && text(&found).contains("1 step, 1 failed"), "{}", text(&found));
         assert!(text(&found).contains("graph by events                            not measured"), "{}", text(&found));
     }
 }

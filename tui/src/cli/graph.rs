@@ -5,7 +5,7 @@
 
 use super::distinct_files::require_distinct;
 use super::refusal::{Refusal, require_threads};
-use super::say::{self, Print};
+use super::say::{self, Print, counted};
 use clap::builder::{PossibleValuesParser, RangedI64ValueParser, TypedValueParser};
 use clap::{Args as ClapArgs, value_parser};
 use pinwheel_engine::clock::Clock;
@@ -166,18 +166,18 @@ fn text(report: &Report) -> String {
     let mut text = String::new();
     let order = report.critical_path_tasks.zip(report.order_violations).map_or_else(
         || "order not checked (too many tasks)".to_owned(),
-        |(path, wrong)| format!("critical path {} tasks; {} out of order", grouped(path.into()), grouped(wrong)),
+        |(path, wrong)| format!("critical path {}; {} out of order", counted(path.into(), "task"), grouped(wrong)),
     );
     // Writing to a String cannot fail.
     let _ = writeln!(
         text,
-        "{}: {} tasks, {} dependencies under way; {} by {}, {} workers",
+        "{}: {}, {} dependencies under way; {} by {}, {}",
         report.name,
-        grouped(report.tasks),
+        counted(report.tasks, "task"),
         grouped(report.edges),
         report.policy,
         report.deps,
-        report.workers
+        counted(report.workers as u64, "worker")
     );
     let replay = report.replay_ns_per_task.map_or_else(String::new, |nanos| format!(", {nanos:.1} replayed"));
     let _ = writeln!(
@@ -189,11 +189,11 @@ fn text(report: &Report) -> String {
     );
     let _ = writeln!(
         text,
-        "  {} stolen, {} sweeps that found nothing, {} window stalls, {} waits for a permit",
+        "  {} stolen, {} that found nothing, {}, {} for a permit",
         grouped(report.steals),
-        grouped(report.steals_empty),
-        grouped(report.window_stalls),
-        grouped(report.gate_waits)
+        counted(report.steals_empty, "sweep"),
+        counted(report.window_stalls, "window stall"),
+        counted(report.gate_waits, "wait")
     );
     let _ = writeln!(text, "  {order}, {} failed", grouped(report.failed));
     text

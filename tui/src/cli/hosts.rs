@@ -5,13 +5,14 @@
 
 use super::engines;
 use super::refusal::Refusal;
-use super::say::Print;
+use super::say::{Print, counted};
 use clap::{Args as ClapArgs, Subcommand};
 use pinwheel_engine::engine::wire::{Outcome, Request, read_reply};
 use pinwheel_engine::engine::{Command, Done};
 use pinwheel_engine::stall::verdict::times;
 use pinwheel_hosts::local_socket::{self, Wanted};
 use pinwheel_hosts::status::{HostRow, Status};
+use pinwheel_report::report::grouped;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -127,8 +128,9 @@ fn text(status: &Status) -> String {
         );
         let _ = writeln!(
             text,
-            "{name:widest$}  {:8}  {streams} streams decoded, {own} with senders there  fullest queue {:.0} %  {link}",
+            "{name:widest$}  {:8}  {} decoded, {own} with senders there  fullest queue {:.0} %  {link}",
             state.word(),
+            counted((*streams).into(), "stream"),
             load.max * 100.0
         );
         if let Some(why) = &row.why_not {
@@ -138,8 +140,10 @@ fn text(status: &Status) -> String {
         if !given.is_empty() || row.answered > 0 {
             let _ = writeln!(
                 text,
-                "{:widest$}  decodes streams {given:?} for this host: {} shots answered, {} taken back",
-                "", row.answered, row.taken_back
+                "{:widest$}  decodes streams {given:?} for this host: {} answered, {} taken back",
+                "",
+                counted(row.answered, "shot"),
+                grouped(row.taken_back)
             );
         }
         if *losses > 0 {

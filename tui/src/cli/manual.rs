@@ -4,7 +4,8 @@
 
 use super::say::{self, written};
 use crate::keymap::{Scope, page};
-use clap::{Arg, Args as ClapArgs, Command};
+use clap::builder::Resettable;
+use clap::{Arg, Args as ClapArgs, Command, Id};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
@@ -26,10 +27,30 @@ pub struct CompletionsArgs {
 }
 
 /// Writes the completions of a shell for the `grammar`.
-pub fn completions(args: &CompletionsArgs, mut grammar: Command) -> u8 {
+pub fn completions(args: &CompletionsArgs, grammar: &Command) -> u8 {
+    print_text(&completions_text(args.shell, grammar))
+}
+
+fn completions_text(shell: Shell, grammar: &Command) -> Vec<u8> {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut grammar, "pinwheel", &mut text);
-    print_text(&text)
+    clap_complete::generate(shell, &mut without_hidden(grammar), "pinwheel", &mut text);
+    text
+}
+
+/// The grammar without hidden commands and options, which generators of completions do not leave out. A command gives up
+/// none of its parts, so it is made again.
+fn without_hidden(command: &Command) -> Command {
+    // A name has to be static here. The process ends soon.
+    let text = |text: &str| -> &'static str { text.to_owned().leak() };
+    let arguments: Vec<&Arg> = command.get_arguments().filter(|option| !option.is_hide_set()).collect();
+    let is_shown = |id: &Id| arguments.iter().any(|option| option.get_id() == id);
+    let groups = command.get_groups().filter(|group| group.get_args().all(is_shown)).cloned();
+    Command::new(text(command.get_name()))
+        .about(Resettable::from(command.get_about().cloned()))
+        .version(command.get_version().map(text))
+        .groups(groups)
+        .subcommands(shown(command).map(without_hidden))
+        .args(arguments.iter().copied())
 }
 
 /// Writes the manual page.
@@ -163,7 +184,7 @@ fn files() -> Roff {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
 
-    use super::{Scope, manual, names_of, page};
+    use super::{Command, Scope, completions_text, manual, names_of, page};
     use crate::cli::args::Args;
     use clap::{CommandFactory, ValueEnum};
     use clap_complete::Shell;
@@ -190,11 +211,31 @@ mod tests {
     #[test]
     fn every_shell_gets_completions_that_name_the_commands() {
         for shell in Shell::value_variants() {
-            let mut text = Vec::new();
-            clap_complete::generate(*shell, &mut Args::command(), "pinwheel", &mut text);
-            let text = String::from_utf8(text).unwrap();
-            assert!(text.contains("postmortem") && text.contains("replay"), "{shell}");
+            let text = String::from_utf8(completions_text(*shell, &Args::command())).unwrap();
+            for name in ["postmortem", "replay", "cudaq-slot-size", "version", "Send a command to a running engine"] {
+                assert!(text.contains(name) || *shell == Shell::Bash && name.contains(' '), "{shell}: {name}");
+            }
             assert_eq!(visible(&text, Syntax::Plain), text, "{shell}: printed as it is");
+        }
+    }
+
+    #[test]
+    fn completions_name_nothing_that_is_hidden() {
+        fn hidden(command: &Command) -> Vec<String> {
+            let options = command.get_arguments().filter(|option| option.is_hide_set());
+            let mut names: Vec<String> = options.filter_map(|option| option.get_long().map(str::to_owned)).collect();
+            for inner in command.get_subcommands() {
+                names.extend(inner.is_hide_set().then(|| inner.get_name().to_owned()));
+                names.extend(hidden(inner));
+            }
+            names
+        }
+        let names = hidden(&Args::command());
+        assert!(names.contains(&"plugin-host".to_owned()) && names.contains(&"own-terminal".to_owned()), "{names:?}");
+        for shell in Shell::value_variants() {
+            let text = String::from_utf8(completions_text(*shell, &Args::command())).unwrap();
+            let named: Vec<&String> = names.iter().filter(|name| text.contains(name.as_str())).collect();
+            assert!(named.is_empty(), "{shell}: {named:?}");
         }
     }
 }

@@ -89,7 +89,8 @@ fn text(found: &Noise) -> String {
             if core.by_tracepoints { "tracepoints" } else { "their counts" }
         );
         for share in core.by.iter().take(LISTED_MAX) {
-            let each = share.count.map_or_else(String::new, |count| {
+            // Of one that began before the gaps there may be time, and no number.
+            let each = share.count.filter(|count| *count > 0).map_or_else(String::new, |count| {
                 format!(
                     ", {:.0} a second, {:.1} µs each",
                     count as f64 * 1e9 / *span_ns as f64,
@@ -159,6 +160,7 @@ mod tests {
         let by = vec![
             share(Kind::Task, "cc1 ×14, children of make (4711), user ann", 20_000_000, None),
             share(Kind::Interrupt, "36 PCI-MSI eth0", 9_000_000, Some(1_000)),
+            share(Kind::Softirq, "RCU", 2_000, Some(0)),
             share(Kind::Unattributed, "no source explains it", 1_000_000, None),
         ];
         let core = CoreNoise {
@@ -177,6 +179,7 @@ mod tests {
             "core 1: 3.000 % of 1.0 s lost in 1200 gaps above 5 µs, the longest 4100.0 µs; 97 % of it attributed, interrupts by tracepoints",
             "2.000 %  task                       cc1 ×14",
             "0.900 %  interrupt                  36 PCI-MSI eth0, 1000 a second, 9.0 µs each",
+            "softirq                    RCU\n",
             "not visible: who had the core: CAP_PERFMON",
             "worst: task on core 1: cc1 ×14",
             "isolcpus=1",

@@ -3,6 +3,7 @@
 //!
 //! Every refusal ends the program with exit status 2.
 
+use super::say::counted;
 use clap::error::ErrorKind;
 use pinwheel_engine::engine::StartError;
 use pinwheel_engine::host::{HostError, limit};
@@ -76,7 +77,7 @@ pub fn require_threads(about: &str, threads: usize) -> Result<(), Refusal> {
         return Err(Refusal::unusable(about, found, expected, "raise the limit (ulimit -v, in units of 1024 bytes)"));
     }
     limit::try_threads(threads).map_err(|(given, error)| {
-        let found = format!("room for {given} threads ({error})");
+        let found = format!("room for {} ({error})", counted(given as u64, "thread"));
         Refusal::unusable(about, found, format!("{threads}"), "raise the process limit (ulimit -u) or ask for fewer")
     })
 }

@@ -22,7 +22,7 @@ use super::metrics::Metrics;
 use super::places::{self, UserPaths};
 use super::refusal::Refusal;
 use super::request::{ModelSource, OutputMode, RunRequest, ShotSource};
-use super::say::{self, written};
+use super::say::{self, counted, written};
 use super::signals::Signals;
 use crate::effect::ConsoleEnd;
 use crate::model::View;
@@ -309,7 +309,8 @@ impl Run {
         let total = self.engine().snapshot().totals();
         let left = total.submitted.saturating_sub(total.answered);
         if reader == Reader::Present {
-            say::people(&format!("pinwheel: left with {left} shots unanswered; no report was written"));
+            let left = counted(left, "shot");
+            say::people(&format!("pinwheel: left with {left} unanswered; no report was written"));
         }
         self.recorded.leave();
         1

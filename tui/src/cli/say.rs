@@ -10,6 +10,7 @@
 
 use clap::Args as ClapArgs;
 use pinwheel_report::format::{Syntax, visible};
+use pinwheel_report::report::grouped;
 use serde::Serialize;
 use std::io::{self, ErrorKind, Write};
 
@@ -27,6 +28,11 @@ pub fn text(out: &mut dyn Write, text: &str) -> io::Result<()> {
 /// Writes one line to standard error; ignores a closed output.
 pub fn people(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", visible(line, Syntax::Plain));
+}
+
+/// A number with what it counts: 1 shot, 2,000 shots.
+pub fn counted(count: u64, one: &str) -> String {
+    format!("{} {one}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 /// How a command prints its result.
@@ -103,7 +109,7 @@ fn tolerant(written: io::Result<()>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{JsonStream, Syntax, json, text, visible};
+    use super::{JsonStream, Syntax, counted, json, text, visible};
     use std::io::{self, ErrorKind, Write};
 
     struct Refuses(ErrorKind);
@@ -123,6 +129,12 @@ mod tests {
         assert!(json(&mut Refuses(ErrorKind::BrokenPipe), &1).is_ok());
         assert!(text(&mut Refuses(ErrorKind::BrokenPipe), "x").is_ok());
         assert!(json(&mut Refuses(ErrorKind::StorageFull), &1).is_err());
+    }
+
+    #[test]
+    fn one_is_singular() {
+        let told = [0, 1, 2_000].map(|count| counted(count, "shot"));
+        assert_eq!(told, ["0 shots", "1 shot", "2,000 shots"]);
     }
 
     /// C0, DEL, C1 as a character, a lone carriage return, and characters that change the

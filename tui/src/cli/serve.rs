@@ -10,11 +10,13 @@
 //! ```
 //!
 //! Bounds: [`CONNECTIONS_MAX`] connections, [`viewer::VIEWERS_MAX`] of them viewers; [`HANDSHAKE_TIME`] for TLS and for
-//! the head of a request, [`PAGE_TIME`] for a connection that stays no viewer, [`END_TIME`] for the end. A viewer that
-//! stops reading stops its own console alone: [`viewer`]. A signal ends the viewers' consoles, then this process.
+//! the head of a request, [`STILL_TIME`] without a byte and [`PAGE_TIME`] in all for a connection that stays no viewer,
+//! [`END_TIME`] for the end. A viewer that stops reading stops its own console alone: [`viewer`]. A signal ends the
+//! viewers' consoles, then this process.
 
 mod access;
 mod pages;
+mod progress;
 mod refusals;
 mod terminal;
 #[cfg(feature = "tls")]
@@ -37,6 +39,7 @@ use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use pinwheel_engine::files;
+use progress::{Counted, Passed};
 use refusals::{Refusals, Said};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io;
@@ -61,8 +64,10 @@ const CONNECTIONS_MAX: u32 = 64;
 const UNREAD_BYTES_MAX: u32 = 64 << 10;
 /// For a client's part of TLS, and for the head of a request.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
-/// For a connection that asks for files of the page.
-const PAGE_TIME: Duration = Duration::from_secs(30);
+/// Longest time without a byte for a connection that asks for files of the page.
+const STILL_TIME: Duration = Duration::from_secs(30);
+/// Longest time of such a connection. The page has 400 kB.
+const PAGE_TIME: Duration = Duration::from_secs(600);
 /// After a failed accept: the system has no descriptor or memory for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Longest wait for the viewers' consoles at the end. Each has less: [`terminal`].
@@ -138,8 +143,9 @@ pub fn serve(args: &ServeArgs) -> Result<u8, Refusal> {
         }
         let kind = if args.control { "with commands" } else { "read-only" };
         let most = viewer::VIEWERS_MAX;
-        say::people(&format!("pinwheel: shows process {pid} in at most {most} browsers, {kind}; Ctrl-C ends"));
-        run(listener, acceptor, token, console, transport).await.map_err(trouble)
+        let mut said = Said::start().map_err(trouble)?;
+        said.line(format!("pinwheel: shows process {pid} in at most {most} browsers, {kind}; Ctrl-C ends"));
+        run(listener, acceptor, token, console, transport, said).await.map_err(trouble)
     })
 }
 
@@ -165,6 +171,7 @@ async fn run(
     token: Token,
     console: Console,
     transport: Transport,
+    mut said: Said,
 ) -> io::Result<u8> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let (end, ending) = watch::channel(false);
@@ -173,7 +180,7 @@ async fn run(
     let server =
         Arc::new(Server { router: pages::router(viewers, transport), acceptor, refusals, ending: end.subscribe() });
     let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX as usize));
-    let (mut said, mut minute) = (Said::default(), interval(MINUTE));
+    let mut minute = interval(MINUTE);
     // The first tick comes at once.
     minute.tick().await;
     let signal = loop {
@@ -188,7 +195,7 @@ async fn run(
                 },
                 Err(_) => sleep(ACCEPT_PAUSE).await,
             },
-            Some(line) = refused.recv() => said.line(&line),
+            Some(line) = refused.recv() => said.line(line),
             _ = minute.tick() => said.minute(),
             _ = interrupt.recv() => break SIGINT,
             _ = terminate.recv() => break SIGTERM,
@@ -199,9 +206,9 @@ async fn run(
     // Each connection holds one until its console has ended.
     let _ = timeout(END_TIME, connections.acquire_many(CONNECTIONS_MAX)).await;
     while let Ok(line) = refused.try_recv() {
-        said.line(&line);
+        said.line(line);
     }
-    said.minute();
+    said.end().await;
     Ok(u8::try_from(128 + signal).unwrap_or(1))
 }
 
@@ -218,17 +225,24 @@ impl Server {
     async fn connection(self: Arc<Server>, stream: TcpStream, arrival: Arrival) {
         // A key's answer is a small packet, which must not wait for others.
         let _ = stream.set_nodelay(true);
+        let passed = Passed::default();
+        let stream = Counted::new(stream, passed.clone());
         match &self.acceptor {
-            None => self.requests(stream, arrival).await,
+            None => self.requests(stream, &passed, arrival).await,
             Some(acceptor) => match timeout(HANDSHAKE_TIME, acceptor.accept(stream)).await {
-                Ok(Ok(stream)) => self.requests(stream, arrival).await,
+                Ok(Ok(stream)) => self.requests(stream, &passed, arrival).await,
                 Ok(Err(error)) => self.refusals.log(arrival.peer, format_args!("no TLS connection ({error})")),
                 Err(_) => self.refusals.log(arrival.peer, format_args!("no TLS connection within 5 s")),
             },
         }
     }
 
-    async fn requests(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, arrival: Arrival) {
+    async fn requests(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        passed: &Passed,
+        arrival: Arrival,
+    ) {
         let router = TowerToHyperService::new(self.router.clone());
         let service = service_fn(move |mut request: hyper::Request<Incoming>| {
             request.extensions_mut().insert(arrival.clone());
@@ -244,7 +258,7 @@ impl Server {
         let mut ending = self.ending.clone();
         tokio::select! {
             // An error of a client that is gone needs no report.
-            _ = timeout(PAGE_TIME, connection) => {}
+            () = passed.bound(connection, STILL_TIME, PAGE_TIME) => {}
             _ = ending.changed() => {}
         }
     }

@@ -3,7 +3,7 @@
 //! Runs on the main thread until every seed is done. Exit status 1 if a guarantee was violated.
 
 use super::refusal::Refusal;
-use super::say::Print;
+use super::say::{Print, counted};
 use clap::Args as ClapArgs;
 use pinwheel_lab::sim::{SimulationResult, Violation, simulate};
 use pinwheel_report::report::grouped;
@@ -38,11 +38,11 @@ pub fn sim(args: &SimArgs) -> Result<u8, Refusal> {
 fn text(found: &SimulationResult) -> String {
     let SimulationResult { seeds, shots, steps, faults, violations } = found;
     let mut text = format!(
-        "{} seeds, {} shots, {} steps; {} guarantees violated\n",
-        grouped(*seeds),
-        grouped(*shots),
-        grouped(*steps),
-        grouped(violations.len() as u64)
+        "{}, {}, {}; {} violated\n",
+        counted(*seeds, "seed"),
+        counted(*shots, "shot"),
+        counted(*steps, "step"),
+        counted(violations.len() as u64, "guarantee")
     );
     // Writing to a String cannot fail.
     for (name, count) in faults {
@@ -67,7 +67,7 @@ mod tests {
     fn a_violation_names_the_seed_that_replays_it() {
         let violation = Violation { seed: 7, step: 41, what: "shot 3 answered twice".to_owned() };
         let printed = text(&SimulationResult { seeds: 10, violations: vec![violation], ..SimulationResult::default() });
-        assert!(printed.contains("1 guarantees violated") && printed.contains("--seeds 7..8"), "{printed}");
+        assert!(printed.contains("1 guarantee violated") && printed.contains("--seeds 7..8"), "{printed}");
     }
 
     #[test]

@@ -58,7 +58,8 @@ pub fn trace(args: &TraceArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
     // A run directory may belong to another user, so links in it are not followed.
     let out = if args.output.is_some() { Output::file(&output, "-o") } else { Output::in_place(&output, "-o") };
     let events = whole(out?, &output, |out| write(out).map_err(|error| error.to_string()))?;
-    say::people(&format!("pinwheel: wrote {events} events to {}; open it at ui.perfetto.dev", output.display()));
+    let events = say::counted(events, "event");
+    say::people(&format!("pinwheel: wrote {events} to {}; open it at ui.perfetto.dev", output.display()));
     Ok(0)
 }
 

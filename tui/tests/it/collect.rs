@@ -138,6 +138,21 @@ fn answers_are_counted_by_gap_and_shots_that_were_not_are_named() {
     assert!(refusal(&refused).contains("torus.dem"), "{refused}");
 }
 
+#[test]
+fn a_model_without_observables_has_no_rate() {
+    // A collection takes cores on which no other thread is pinned.
+    let _alone = only_engine();
+    let world = World::new();
+    world.put("m.dem", "error(0.1) D0\nerror(0.1) D0 D1\n");
+    let words = "collect --dem m.dem --max-shots 100 --threads 1 --estimate 0.5 -o r.csv";
+    let result = &world.run(&format!("{words} --json")).exits(0).json()[0];
+    assert_eq!((&result["shots"], &result["estimated_shots"]), (&100.into(), &100.into()), "{result}");
+    assert!(result["rate"].is_null() && result["rate_ci95"].is_null(), "{result}");
+    assert_eq!(result["estimates"], serde_json::json!([]), "{result}");
+    let text = world.run(words).exits(0).text();
+    assert!(text.contains("0 errors of 100 shots") && !text.contains("a shot, 95 %"), "{text}");
+}
+
 /// A mechanism that fires three detectors, which no built-in decoder takes.
 #[test]
 fn a_plugin_is_collected_by_its_file_and_another_build_of_it_is_another_task() {

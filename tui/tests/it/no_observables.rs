@@ -23,6 +23,10 @@ fn a_model_without_observables_is_decoded_from_a_sampler_a_file_and_into_predict
         let (status, report) = ran(&world, &format!("--dem m.dem --count 200 --rate 5000 {options}"));
         assert_eq!((status, &report["errors"]), (Some(0), &serde_json::json!({})), "{options}: {}", report["alarms"]);
         assert_eq!((&report["answered"], &report["observables"]), (&200.into(), &0.into()), "{options}");
+        for key in ["logical_error_rate", "logical_error_rate_ci95"] {
+            assert!(report[key].is_null(), "{options}: {key} of no observables: {}", report[key]);
+        }
+        assert_eq!((&report["shots_with_observables"], &report["ler_at"]), (&0.into(), &serde_json::json!([])));
     }
     assert_eq!(std::fs::read_to_string(world.path("p.01")).unwrap(), "\n".repeat(200));
 }

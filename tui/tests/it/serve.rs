@@ -3,6 +3,7 @@
 
 use crate::attach::Headless;
 use crate::world::{DEADLINE, World, engine, until, word};
+use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -37,12 +38,16 @@ pub struct Served {
 impl Served {
     /// Starts it with these words besides; what it says to people goes into the file `serve.err`.
     pub fn start(world: &World, words: &str) -> Served {
-        let said = File::create(world.path("serve.err")).unwrap();
+        Served::start_with(world, words, File::create(world.path("serve.err")).unwrap().into())
+    }
+
+    /// As [`Served::start`], with this standard error.
+    fn start_with(world: &World, words: &str, said: Stdio) -> Served {
         let mut child = world.command(&format!("serve {words}")).stdout(Stdio::piped()).stderr(said).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let Some((scheme, rest)) = line.trim_end().split_once("://") else {
-            panic!("{line:?}, {}", fs::read_to_string(world.path("serve.err")).unwrap())
+            panic!("{line:?}, {}", fs::read_to_string(world.path("serve.err")).unwrap_or_default())
         };
         let (address, token) = rest.split_once("/#").unwrap();
         Served { child, address: address.to_owned(), token: token.to_owned(), scheme: scheme.to_owned() }
@@ -391,6 +396,28 @@ fn idle_connections_hold_up_no_browser() {
     assert!((1..=30).contains(&lines), "{refused}");
     served.view((80, 24)).see_words(&["LIVE"]);
     drop(idle);
+}
+
+#[test]
+fn a_stopped_reader_of_standard_error_stops_no_viewer() {
+    let _one = engine();
+    let world = World::new();
+    let _engine = Headless::start(&world);
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    // Filled, without a wait for room.
+    fcntl_setfl(&writer, OFlags::NONBLOCK).unwrap();
+    while writer.write(&[b'x'; 4096]).is_ok() {}
+    fcntl_setfl(&writer, OFlags::empty()).unwrap();
+    let mut served = Served::start_with(&world, "0", writer.into());
+    for _ in 0..IDLE {
+        let mut wrong = Viewer::open(served.connect(), &served.address, &served.origin(), (80, 24)).unwrap();
+        wrong.hello("0");
+        assert_eq!(wrong.closed().0, 4001);
+    }
+    served.view((80, 24)).see_words(&["LIVE"]);
+    kill_process(served.pid(), Signal::TERM).unwrap();
+    assert_eq!(served.child.wait().unwrap().code(), Some(143));
+    drop(reader);
 }
 
 #[test]

@@ -14,12 +14,13 @@ pub struct WrongOrLate {
     pub deadline_ns: u64,
     /// Shots that have an answer by now, but no right one by the deadline.
     pub shots: u64,
-    /// All answers, errors included.
+    /// All answers, errors included, as far as their latencies are known: a recording has those of a
+    /// stream once a second.
     pub of: u64,
 }
 
 /// For each deadline the shots of `streams` that have no right answer by then. `None` if it is not
-/// known of every answer whether it is right.
+/// known of every answer whether it is right, or no latency is known.
 pub fn wrong_or_late<'a>(
     streams: impl IntoIterator<Item = &'a StreamView>,
 ) -> Option<[WrongOrLate; DEADLINES_NS.len()]> {
@@ -30,14 +31,15 @@ pub fn wrong_or_late<'a>(
             return None;
         }
         is_judged |= stream.shots_with_observables > 0;
-        let mut wrong = 0;
+        let (mut wrong, timed) = (0, stream.latency.count());
         for (at, wrong_in) in found.iter_mut().zip(stream.wrong_in) {
             wrong = sum([wrong, wrong_in]);
-            at.shots = sum([at.shots, late(&stream.latency, at.deadline_ns), wrong]);
-            at.of = sum([at.of, stream.answered]);
+            let no_right_one = sum([late(&stream.latency, at.deadline_ns), wrong]).min(timed);
+            at.shots = sum([at.shots, no_right_one]);
+            at.of = sum([at.of, timed]);
         }
     }
-    is_judged.then_some(found)
+    (is_judged && found[0].of > 0).then_some(found)
 }
 
 /// Answers that are not there by `deadline_ns`.

@@ -230,7 +230,8 @@ impl Check {
     fn head(&mut self, profile: &Profile) {
         let length = profile.summary.chars().count();
         if !(1..=120).contains(&length) || profile.summary.chars().any(char::is_control) {
-            let found = format!("{length} characters");
+            let kind = if profile.summary.chars().any(char::is_control) { ", with control characters" } else { "" };
+            let found = format!("{length} characters{kind}");
             self.refuse(
                 "summary",
                 found,

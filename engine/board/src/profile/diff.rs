@@ -1,12 +1,16 @@
 //! Differences between two profiles, and when each takes effect.
 //!
 //! Generic: both are serialized and walked together, so a new field cannot be forgotten; only
-//! [`LIVE`] lists the fields that apply live. Cold, pure, bounded by the profiles. Never applies
-//! anything.
+//! [`LIVE`] lists the fields that apply live. Values are shown as each profile's text has them. Cold,
+//! pure, bounded by the profiles. Never applies anything.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::full::one_line;
+use super::locate;
 use super::schema::{Profile, Window};
 
 /// When a changed field takes effect.
@@ -24,7 +28,7 @@ pub enum Applies {
 pub struct Change {
     /// The dotted path; variants of enums are not part of it.
     pub field: String,
-    /// The value before, in RON, except that an optional value is bare.
+    /// The value before, as a profile has it, except that an optional value is bare.
     pub from: String,
     /// The value after, likewise.
     pub to: String,
@@ -60,17 +64,35 @@ const LIVE: [&str; 12] = [
 
 /// Every field in which `to` differs from `from`, ordered by path.
 pub fn diff(from: &Profile, to: &Profile) -> Vec<Change> {
-    let (mut changes, has_windows) = (Vec::new(), from.window != Window::None);
     // A profile has string keys and finite or infinite numbers only: both always serialize.
-    if let (Ok(from), Ok(to)) = (serde_json::to_value(from), serde_json::to_value(to)) {
-        walk("", &from, &to, &mut changes);
+    let (Ok(one), Ok(other)) = (serde_json::to_value(from), serde_json::to_value(to)) else { return Vec::new() };
+    let mut fields = Vec::new();
+    walk("", &one, &other, &mut fields);
+    if fields.is_empty() {
+        return Vec::new();
     }
-    if has_windows {
-        let is_decoder = |field: &str| field == "decoder" || field.starts_with("streams");
-        let decoders = changes.iter_mut().filter(|change| is_decoder(&change.field));
-        decoders.for_each(|change| change.applies = Applies::Restart);
-    }
-    changes
+    let (from_text, to_text) = (one_line(from).unwrap_or_default(), one_line(to).unwrap_or_default());
+    let (before, after) = (values(&from_text), values(&to_text));
+    let has_windows = from.window != Window::None;
+    let change = |(field, from, to): (String, &Value, &Value)| {
+        let is_decoder = field == "decoder" || field.starts_with("streams");
+        let applies = if has_windows && is_decoder { Applies::Restart } else { applies(&field) };
+        Change { from: shown(&before, &field, from), to: shown(&after, &field, to), applies, field }
+    };
+    fields.into_iter().map(change).collect()
+}
+
+/// Each field and list element of a profile's text with its value.
+fn values(text: &str) -> BTreeMap<String, &str> {
+    locate::fields(text).into_iter().map(|field| (field.path, &text[field.bytes])).collect()
+}
+
+/// The text of a field, whose JSON is `json`.
+fn shown(values: &BTreeMap<String, &str>, field: &str, json: &Value) -> String {
+    let text = values.get(field).copied().unwrap_or("?");
+    let inner = text.strip_prefix("Some(").and_then(|rest| rest.strip_suffix(')'));
+    // A variant of that name keeps it, and in JSON, too.
+    inner.filter(|_| json.get("Some").is_none()).unwrap_or(text).to_owned()
 }
 
 /// When a change of this field takes effect.
@@ -80,56 +102,29 @@ pub fn applies(field: &str) -> Applies {
     if LIVE.iter().any(|path| below(path)) { Applies::Live } else { Applies::Restart }
 }
 
-fn walk(path: &str, from: &Value, to: &Value, changes: &mut Vec<Change>) {
+fn walk<'a>(path: &str, from: &'a Value, to: &'a Value, fields: &mut Vec<(String, &'a Value, &'a Value)>) {
     if from == to {
         return;
     }
     match (from, to) {
         (Value::Object(a), Value::Object(b)) if a.keys().eq(b.keys()) => {
-            let is_variant = variant(from).is_some();
             for ((name, from), to) in a.iter().zip(b.values()) {
-                walk(&if is_variant { path.to_owned() } else { join(path, name) }, from, to, changes);
+                // Variants, which begin with a capital, are not part of a path.
+                let is_variant = name.starts_with(|c: char| c.is_ascii_uppercase());
+                walk(&if is_variant { path.to_owned() } else { join(path, name) }, from, to, fields);
             }
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
             for (index, (from, to)) in a.iter().zip(b).enumerate() {
-                walk(&format!("{path}[{index}]"), from, to, changes);
+                walk(&format!("{path}[{index}]"), from, to, fields);
             }
         }
-        _ => {
-            changes.push(Change { field: path.to_owned(), from: render(from), to: render(to), applies: applies(path) })
-        }
+        _ => fields.push((path.to_owned(), from, to)),
     }
 }
 
 fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
-}
-
-/// The variant and content of an enum value; fields begin with a small letter, variants with a capital.
-fn variant(value: &Value) -> Option<(&str, &Value)> {
-    let object = value.as_object()?;
-    let (name, content) = object.iter().next()?;
-    (object.len() == 1 && name.starts_with(|c: char| c.is_ascii_uppercase())).then_some((name.as_str(), content))
-}
-
-fn render(value: &Value) -> String {
-    if let Some((name, content)) = variant(value) {
-        let content = render(content);
-        // A struct variant's fields stand in the variant's own brackets.
-        let inner = content.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).unwrap_or(&content);
-        return format!("{name}({inner})");
-    }
-    match value {
-        Value::Null => "None".to_owned(),
-        Value::String(text) if text.starts_with(|c: char| c.is_ascii_uppercase()) => text.clone(),
-        Value::Array(items) => format!("[{}]", items.iter().map(render).collect::<Vec<_>>().join(", ")),
-        Value::Object(fields) => {
-            let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}: {}", render(value))).collect();
-            format!("({})", fields.join(", "))
-        }
-        other => other.to_string(),
-    }
 }
 
 #[cfg(test)]
@@ -140,8 +135,8 @@ mod tests {
 
     use super::{Applies, Change, LIVE, diff};
     use crate::profile::{
-        Decoder, Decoders, Device, Latency, OnHangup, Profile, Rate, Silos, Source, SpinPolicy, StreamDecoder, Window,
-        WindowRounds,
+        Decoder, Decoders, Device, Input, Latency, OnHangup, Profile, Rate, Silos, Source, SpinPolicy, StreamDecoder,
+        Window, WindowRounds,
     };
 
     fn embedded(name: &str) -> Profile {
@@ -167,8 +162,9 @@ mod tests {
 
     #[test]
     fn a_change_names_its_field_values_and_when_it_applies() {
-        let from = embedded("lab");
-        let mut to = from.clone();
+        // Texts that begin with a capital are no variants.
+        let from = Profile { summary: "Of the Lab".to_owned(), ..embedded("lab") };
+        let mut to = Profile { summary: "None".to_owned(), ..from.clone() };
         to.spin = SpinPolicy::Prod;
         to.limits.late_us = 7;
         to.input.rate = Rate::Hz(5.0);
@@ -196,14 +192,15 @@ mod tests {
             change(
                 "input.source",
                 "Sampler(model: \"surface_d5\", seed: 1)",
-                "Unix(model: \"surface_d5\", path: \"/run/shots\")",
+                "Unix(path: \"/run/shots\", model: \"surface_d5\")",
                 Applies::Restart,
             ),
             change("limits.late_us", "2000", "7", Applies::Live),
             change("max_cores", "4", "None", Applies::Restart),
             change("on_hangup", "Detach", "Drain", Applies::Live),
             change("spin", "Lab", "Prod", Applies::Live),
-            change("window", "None", "Some(buffer_rounds: 7, commit_rounds: 5)", Applies::Restart),
+            change("summary", "\"Of the Lab\"", "\"None\"", Applies::Live),
+            change("window", "None", "Some((commit_rounds: 5, buffer_rounds: 7))", Applies::Restart),
         ];
         assert_eq!(found, expected);
     }
@@ -235,7 +232,15 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].field, "device.latency");
         assert_eq!(found[0].from, "LogNormal(median_us: 120.0, sigma: 0.4)");
-        assert_eq!(found[0].to, "Uniform(max_us: 2.0, min_us: 1.0)");
+        assert_eq!(found[0].to, "Uniform(min_us: 1.0, max_us: 2.0)");
+    }
+
+    #[test]
+    fn a_value_inside_a_variant_is_shown_with_its_variant() {
+        let from = Profile { input: Input { rate: Rate::Hz(500.0), ..embedded("lab").input }, ..embedded("lab") };
+        let to = Profile { input: Input { rate: Rate::Hz(1000.0), ..from.input.clone() }, ..from.clone() };
+        let found = diff(&from, &to);
+        assert_eq!((found.len(), &*found[0].from, &*found[0].to), (1, "Hz(500.0)", "Hz(1000.0)"));
     }
 
     #[test]

@@ -10,8 +10,8 @@ use ron::error::{Error as Ron, SpannedError};
 use serde::Serialize;
 
 use super::check::RangeError;
-use super::layer::BASE_KEY;
-use super::locate::{self, Located, TextPosition};
+use super::layer::{BASE, BASE_KEY};
+use super::locate::{self, Positions, TextPosition};
 use crate::quote::cut;
 
 /// One error in a profile, and its position.
@@ -100,8 +100,8 @@ impl ProfileError {
 }
 
 /// A range error with the position of its field in `text`.
-pub(super) fn from_range(file: &str, fields: &[Located], error: RangeError) -> Finding {
-    let TextPosition { line, column } = locate::position_of(fields, &error.field);
+pub(super) fn from_range(file: &str, positions: &Positions<'_>, error: RangeError) -> Finding {
+    let TextPosition { line, column } = locate::position_of(positions, &error.field);
     let found = format!("{} in {}", cut(&error.found), error.field);
     Finding { file: file.to_owned(), line, column, found, expected: error.expected, remedy: error.remedy }
 }
@@ -113,7 +113,7 @@ pub(super) fn from_ron(file: &str, text: &str, error: &SpannedError) -> Finding 
     let fields = locate::fields(text);
     // Deserializers of this crate read a value before they refuse it.
     let position = match locate::path_at(&fields, position) {
-        Some(path) if matches!(error.code, Ron::Message(_)) => locate::position_of(&fields, path),
+        Some(path) if matches!(error.code, Ron::Message(_)) => locate::position_of(&locate::positions(&fields), path),
         _ => position,
     };
     let position = match error.code {
@@ -146,7 +146,7 @@ fn removed(path: &str) -> Option<Said> {
 
 /// A `base` that names no embedded profile.
 pub(super) fn unknown_base(file: &str, text: &str, name: &str, known: &[&str]) -> Finding {
-    let TextPosition { line, column } = locate::position_of(&locate::fields(text), BASE_KEY);
+    let TextPosition { line, column } = locate::position_of(&locate::positions(&locate::fields(text)), BASE_KEY);
     Finding {
         file: file.to_owned(),
         line,
@@ -210,8 +210,12 @@ fn say(code: &Ron, token: &str) -> Said {
     match code {
         Ron::NoSuchStructField { expected, found, outer } => {
             let base = outer.as_deref().is_some_and(|outer| outer == "Profile").then_some(BASE_KEY);
+            let unknown = format!("unknown field {:?}", cut(found));
+            if let Some((record, nested)) = base.and_then(|_| record_of(found)) {
+                return said(&unknown, &format!("it in {record}"), &format!("write {nested}"));
+            }
             let known: Vec<&str> = base.into_iter().chain(expected.iter().copied()).collect();
-            said(&format!("unknown field {:?}", cut(found)), &one_of(&known), &meant(found, &known))
+            said(&unknown, &one_of(&known), &meant(found, &known))
         }
         Ron::NoSuchEnumVariant { expected, found, .. } => {
             said(&format!("unknown value {:?}", cut(found)), &one_of(expected), &meant(found, expected))
@@ -233,6 +237,14 @@ fn say(code: &Ron, token: &str) -> Said {
         }
         Ron::ExpectedFloat => said(token, "a number", "write it without quotes, as in 0.5"),
         Ron::ExpectedString => said(token, "a text in double quotes", "quote it"),
+        Ron::ExpectedBoolean => said(token, "true or false", "write one of these"),
+        Ron::ExpectedIdentifier | Ron::InvalidIdentifier(_) | Ron::SuggestRawIdentifier(_) => {
+            let remedy = "`pinwheel profiles show --full base` shows each field with its words";
+            said(token, "one of the words that it takes, without quotes", remedy)
+        }
+        Ron::ExpectedNamedStructLike(_) | Ron::ExpectedStructLike | Ron::ExpectedDifferentStructName { .. } => {
+            said(token, "fields in round brackets", "write them as (name: value, other: value)")
+        }
         Ron::ExpectedOption => said(token, "None or Some(..)", "write Some(4) for a value of 4"),
         Ron::ExpectedComma => said(token, "a comma or a closing bracket", "put a comma between two fields"),
         Ron::ExpectedMapColon => said(token, "a colon", "write fields as `name: value`"),
@@ -244,6 +256,20 @@ fn say(code: &Ron, token: &str) -> Said {
             said(token, expected, "compare with `pinwheel profiles show --full lab`")
         }
     }
+}
+
+/// The only record that has the field `name`, and how a profile writes that field; `None` if there are several.
+fn record_of(name: &str) -> Option<(String, String)> {
+    let fields = locate::fields(BASE);
+    let is_record = |path: &str| {
+        let mut named = fields.iter().filter(|field| field.path == path);
+        named.any(|field| BASE[field.bytes.clone()].starts_with('('))
+    };
+    let paths = fields.iter().filter_map(|field| field.path.rsplit_once('.'));
+    let mut records = paths.filter(|(record, last)| *last == name && is_record(record)).map(|(record, _)| record);
+    let record = records.next().filter(|_| records.next().is_none())?;
+    let nested = record.rsplit('.').fold(format!("{name}: .."), |inner, part| format!("{part}: ({inner})"));
+    Some((record.to_owned(), nested))
 }
 
 fn one_of(names: &[&str]) -> String {

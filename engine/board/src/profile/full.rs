@@ -3,7 +3,7 @@
 //! Pure and cold; bounded by the base's text and by the profile. Comments, units and the order of
 //! the fields are therefore only in `base.ron`.
 
-use super::load::BASE;
+use super::layer::BASE;
 use super::locate::{self, Located};
 use super::schema::Profile;
 
@@ -37,14 +37,34 @@ impl Profile {
     }
 }
 
-fn one_line(profile: &Profile) -> Result<String, ron::Error> {
+/// Its text on one line.
+pub(super) fn one_line(profile: &Profile) -> Result<String, ron::Error> {
     let config = ron::ser::PrettyConfig::new().compact_structs(true).compact_arrays(true).compact_maps(true);
-    ron::ser::to_string_pretty(profile, config)
+    ron::ser::to_string_pretty(profile, config).map(|text| bare(&text))
+}
+
+/// `text`, which RON has written, with `None` and `Some` of every kind as a profile has them: RON writes
+/// `r#None` for a variant of that name.
+pub(super) fn bare(text: &str) -> String {
+    let (mut bare, mut rest, mut is_string) = (String::with_capacity(text.len()), text, false);
+    while let Some(first) = rest.chars().next() {
+        if let (false, Some(after)) = (is_string, rest.strip_prefix("r#")) {
+            rest = after;
+            continue;
+        }
+        is_string ^= first == '"';
+        // In a string a backslash belongs to the character after it.
+        let taken = if is_string && first == '\\' { 2 } else { 1 };
+        let end = rest.char_indices().nth(taken).map_or(rest.len(), |(end, _)| end);
+        bare.push_str(&rest[..end]);
+        rest = &rest[end..];
+    }
+    bare
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::load::BASE;
+    use super::super::layer::BASE;
     use super::locate;
 
     #[test]

@@ -21,6 +21,8 @@ use super::schema::Profile;
 
 /// The key that names a profile's base.
 pub(super) const BASE_KEY: &str = "base";
+/// The text of the base: every field with its default and what it means.
+pub(super) const BASE: &str = include_str!("base.ron");
 
 /// Reads `text` over `base`, a complete profile; returns also the name of the base that the text
 /// requests.

@@ -3,6 +3,7 @@
 //! Owns the embedded profiles and the search for files. Cold; bounded by [`FILE_BYTES_MAX`] and
 //! [`ENTRIES_MAX`]. Never writes. Refuses a program to run from a file that other users may change.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
@@ -15,21 +16,20 @@ use crate::quote::cut;
 use super::alarms::OnAlarm;
 use super::check::NAME_BYTES_MAX;
 use super::finding::{Finding, ProfileError, from_range, from_ron, unknown_base};
+use super::full::bare;
+use super::layer::{self, BASE};
+use super::locate;
 use super::schema::Profile;
-use super::{layer, locate};
 
 /// Largest profile read, bytes: several times an explicit plan of a thousand threads.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;
-/// Most files of a directory that are listed.
+/// Most profiles of a directory that are listed, the first by name.
 pub const ENTRIES_MAX: usize = 1024;
 /// The profile of a start without arguments.
 pub const DEFAULT_NAME: &str = "lab";
 
 /// Name of the base in `base:`, and where a profile is named.
 const BASE_NAME: &str = "base";
-/// The text of the base: every field with its default and what it means.
-pub(super) const BASE: &str = include_str!("base.ron");
-
 /// The profiles that the binary carries, in the order in which they are listed.
 const EMBEDDED: [(&str, &str); 4] = [
     ("prod", include_str!("../../../../profiles/prod.ron")),
@@ -107,7 +107,7 @@ impl Profile {
     /// # Errors
     /// If it has values that no valid profile has.
     pub fn to_ron(&self) -> Result<String, ron::Error> {
-        ron::ser::to_string_pretty(self, ron::ser::PrettyConfig::new()).map(|text| text + "\n")
+        ron::ser::to_string_pretty(self, ron::ser::PrettyConfig::new()).map(|text| bare(&text) + "\n")
     }
 
     /// The values of the fields that a profile leaves out.
@@ -140,7 +140,8 @@ impl Profile {
             return Ok(profile);
         }
         let fields = locate::fields(text);
-        let findings = errors.into_iter().map(|error| from_range(file, &fields, error)).collect();
+        let positions = locate::positions(&fields);
+        let findings = errors.into_iter().map(|error| from_range(file, &positions, error)).collect();
         Err(ProfileError::OutOfRange(findings))
     }
 }
@@ -210,7 +211,7 @@ fn find(name_or_path: &str, dir: Option<&Path>, open: OpenPath) -> Result<Profil
     if is_path {
         return of_file(PathBuf::from(name_or_path), open);
     }
-    if let Some(path) = dir.map(|dir| dir.join(format!("{name_or_path}.ron"))).filter(|path| path.exists()) {
+    if let Some(path) = dir.and_then(|dir| file_in(dir, name_or_path)) {
         return of_file(path, files::open_unnamed);
     }
     [(BASE_NAME, BASE)]
@@ -223,7 +224,7 @@ fn find(name_or_path: &str, dir: Option<&Path>, open: OpenPath) -> Result<Profil
 
 /// A program in a file that `who` may change.
 fn untrusted(path: &Path, text: &str, who: &str) -> Finding {
-    let position = locate::position_of(&locate::fields(text), "on_alarm");
+    let position = locate::position_of(&locate::positions(&locate::fields(text)), "on_alarm");
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Finding {
         file: path.display().to_string(),
@@ -241,31 +242,44 @@ fn untrusted(path: &Path, text: &str, who: &str) -> Finding {
 
 /// All profiles: the embedded ones or the files that replace them, then the other files of `dir` by name.
 pub fn list(dir: Option<&Path>) -> Vec<ProfileEntry> {
+    names(dir).into_iter().map(|name| entry(name, dir)).collect()
+}
+
+/// Names of the profiles that [`list`] reads, in its order.
+pub fn names(dir: Option<&Path>) -> Vec<String> {
     let mut names: Vec<String> = EMBEDDED.iter().map(|(name, _)| (*name).to_owned()).collect();
-    for name in dir.map(names_in).unwrap_or_default() {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names.into_iter().map(|name| entry(name, dir)).collect()
+    let others = dir.map(names_in).unwrap_or_default().into_iter().filter(|name| !names.contains(name));
+    let others: Vec<String> = others.collect();
+    names.extend(others);
+    names
 }
 
 fn entry(name: String, dir: Option<&Path>) -> ProfileEntry {
-    let file = dir.map(|dir| dir.join(format!("{name}.ron"))).filter(|path| path.exists());
+    let file = dir.and_then(|dir| file_in(dir, &name));
     match Profile::load(&name, dir) {
         Ok((profile, _)) => ProfileEntry { name, path: file, summary: profile.summary, valid: true },
         Err(error) => ProfileEntry { name, path: file, summary: error.to_string(), valid: false },
     }
 }
 
-fn names_in(dir: &Path) -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
-    let paths = entries.take(ENTRIES_MAX).filter_map(Result::ok).map(|entry| entry.path());
-    let profiles = paths.filter(|path| path.extension().is_some_and(|end| end == "ron"));
-    let mut names: Vec<String> = profiles.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
-    // The files of the console's keys and colours are in the same directory and are not profiles.
-    names.retain(|name| !["keys", "theme"].contains(&name.as_str()));
-    names.sort_unstable();
+/// The file of the profile `name`. A link that leads nowhere is one: it was meant to replace what is built in.
+fn file_in(dir: &Path, name: &str) -> Option<PathBuf> {
+    let path = dir.join(format!("{name}.ron"));
+    path.symlink_metadata().is_ok().then_some(path)
+}
+
+fn names_in(dir: &Path) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let Ok(entries) = std::fs::read_dir(dir) else { return names };
+    let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
+    for path in paths.filter(|path| path.extension().is_some_and(|end| end == "ron")) {
+        let name = path.file_stem().and_then(|name| name.to_str());
+        // The files of the console's keys and colours are in the same directory and are not profiles.
+        names.extend(name.filter(|name| !["keys", "theme"].contains(name)).map(str::to_owned));
+        if names.len() > ENTRIES_MAX {
+            names.pop_last();
+        }
+    }
     names
 }
 
@@ -301,14 +315,13 @@ fn read(path: &Path, open: OpenPath) -> Result<(String, Metadata), ProfileError>
 }
 
 fn unknown(name: &str, dir: Option<&Path>) -> ProfileError {
-    let known: Vec<String> = list(dir).into_iter().map(|entry| entry.name).collect();
     let looked = dir.map_or_else(|| "profiles of the program".to_owned(), |dir| dir.display().to_string());
     ProfileError::Unknown(Finding {
         file: looked,
         line: 0,
         column: 0,
         found: format!("no profile {:?}", cut(name)),
-        expected: format!("one of {}", known.join(", ")),
+        expected: format!("one of {}", names(dir).join(", ")),
         remedy: "name one of these, a path that ends in .ron, or its directory with --profiles DIR".to_owned(),
     })
 }

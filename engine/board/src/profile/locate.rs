@@ -8,6 +8,7 @@
 //! Paths name fields only: the variants of enums do not show, so `device: Sim(latency: Fixed(us: 1.0))` yields
 //! `device`, `device.latency` and `device.latency.us`, the paths that checks and differences use.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Deepest nesting followed; RON's own limit is the same.
@@ -42,12 +43,20 @@ pub(super) fn named_at(fields: &[Located], position: TextPosition) -> Option<&st
     fields.iter().find(|located| located.position > position).map(|located| located.path.as_str())
 }
 
+/// Positions by path; of a path that the text has twice, the first.
+pub(super) type Positions<'a> = BTreeMap<&'a str, TextPosition>;
+
+/// The positions of `fields`.
+pub(super) fn positions(fields: &[Located]) -> Positions<'_> {
+    fields.iter().rev().map(|located| (located.path.as_str(), located.position)).collect()
+}
+
 /// The position of `path`, or of its nearest parent that the text has, or the text's beginning.
-pub(super) fn position_of(fields: &[Located], path: &str) -> TextPosition {
+pub(super) fn position_of(positions: &Positions<'_>, path: &str) -> TextPosition {
     let mut path = path;
     loop {
-        if let Some(located) = fields.iter().find(|located| located.path == path) {
-            return located.position;
+        if let Some(position) = positions.get(path) {
+            return *position;
         }
         match path.rfind(['.', '[']) {
             Some(cut) => path = &path[..cut],
@@ -275,7 +284,7 @@ impl<'a> Scan<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{TextPosition, fields, path_at, position_of};
+    use super::{TextPosition, fields, path_at, position_of, positions};
 
     const TEXT: &str = "#![enable(implicit_some)]\n// ( a: 1 )\n(\n  a: 1, /* b: ( /* */ */ b: Sim(c: \"x: (\\\"\", d: \
                         Fixed(us: 2.0)),\n  e: Some([(n: r#\"\"q: 1\"#, m: [A, B])]),\n)";
@@ -295,10 +304,11 @@ mod tests {
     #[test]
     fn places_are_those_of_the_values() {
         let fields = fields(TEXT);
-        assert_eq!(position_of(&fields, "a"), position(4, 6));
-        assert_eq!(position_of(&fields, "e"), position(5, 6));
-        assert_eq!(position_of(&fields, "e[0].zz"), position_of(&fields, "e[0]"));
-        assert_eq!(position_of(&fields, "none"), position(1, 1));
+        let positions = positions(&fields);
+        assert_eq!(position_of(&positions, "a"), position(4, 6));
+        assert_eq!(position_of(&positions, "e"), position(5, 6));
+        assert_eq!(position_of(&positions, "e[0].zz"), position_of(&positions, "e[0]"));
+        assert_eq!(position_of(&positions, "none"), position(1, 1));
     }
 
     #[test]

@@ -330,7 +330,7 @@ pub enum Decoder {
         trusted: bool,
         /// Time that a plugin in a process of its own has for one shot, µs, 1..=10000000, as far as the
         /// decode worker runs meanwhile; then the shot is answered with an error and the process started again. `None`, or omitted:
-        /// `limits.shot_deadline_us`, at most half of `limits.heartbeat_ms`.
+        /// `limits.shot_deadline_us`, at most half of `limits.heartbeat_ms`, both as they are when the plugin starts.
         #[serde(default)]
         limit_us: Option<u32>,
     },

@@ -8,9 +8,10 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
 use super::{
-    AlarmAction, Applies, Deadlines, Decoder, DecoderKind, Device, FILE_BYTES_MAX, Finding, Latency, Origin,
-    OverflowStrategy, Priority, Profile, ProfileError, Rate, ReadyPolicy, Rescue, RuleId, Severity, ShotOrder, Silos,
-    SpinPolicy, StreamDeadline, StreamDecoder, TakesPart, TaskTrace, Window, WindowRounds, applies, list, text,
+    AlarmAction, Applies, Deadlines, Decoder, DecoderKind, Device, ENTRIES_MAX, FILE_BYTES_MAX, Finding, Latency,
+    Origin, OverflowStrategy, Priority, Profile, ProfileError, Rate, ReadyPolicy, Rescue, RuleId, Severity, ShotOrder,
+    Silos, SpinPolicy, StreamDeadline, StreamDecoder, TakesPart, TaskTrace, Window, WindowRounds, applies, list, names,
+    text,
 };
 
 const NAMES: [&str; 4] = ["prod", "lab", "shared", "drill"];
@@ -63,7 +64,8 @@ fn a_profile_survives_being_written_and_read() {
 #[test]
 fn a_profile_of_any_values_is_written_with_all_its_fields() {
     let (mut profile, _) = Profile::load("drill", None).unwrap();
-    profile.summary = "a \"quoted\" // (text".to_owned();
+    profile.summary = "a \"quoted\" // (text \\ r#None".to_owned();
+    let summary = r##"a \"quoted\" // (text \\ r#None"##.to_owned();
     profile.alarms = RuleId::ALL.iter().map(|id| id.bundled()).collect();
     profile.threads = super::Threads::Explicit(vec![super::ThreadSpec {
         name: "hot-0".to_owned(),
@@ -73,8 +75,13 @@ fn a_profile_of_any_values_is_written_with_all_its_fields() {
     }]);
     profile.graph.trace = TaskTrace::Cycles { kernels: vec![TaskKernel::Joint], streams: vec![] };
     profile.window = Window::Some(WindowRounds { commit_rounds: 5, buffer_rounds: 7 });
-    let full = profile.to_full_text().unwrap();
+    let (full, short) = (profile.to_full_text().unwrap(), profile.to_ron().unwrap());
     assert_eq!(ron::from_str::<Profile>(&full).unwrap(), profile, "{full}");
+    assert_eq!(Profile::parse(&short, "kept.ron").unwrap(), profile, "{short}");
+    // As a person writes it; a text stays as it is.
+    for text in [&full, &short] {
+        assert!(!text.replace(&summary, "").contains("r#") && text.contains(&summary), "{text}");
+    }
 }
 
 #[test]
@@ -151,6 +158,35 @@ fn an_unknown_field_is_refused_with_its_place() {
     // The fields that are valid in that place: `slots` is none of `limits`.
     let found = Profile::parse("(limits: (slots: 1024))", "mine.ron").unwrap_err().to_string();
     assert!(found.starts_with("mine.ron:1:11: found unknown field \"slots\", expected one of launch_"), "{found}");
+}
+
+#[test]
+fn a_field_that_stands_outside_of_its_record_is_shown_in_it() {
+    let said = |text: &str| Profile::parse(text, "mine.ron").unwrap_err().to_string();
+    let rate = "mine.ron:1:2: found unknown field \"rate\", expected it in input; write input: (rate: ..)";
+    assert_eq!(said("(rate: Hz(5.0))"), rate);
+    assert!(said("(keep_shots: 5)").ends_with("write placement: (overflow: (keep_shots: ..))"));
+    // `graph` and `placement` have one.
+    assert!(said("(overflow: Stall)").contains("expected one of base, "), "{}", said("(overflow: Stall)"));
+}
+
+#[test]
+fn a_value_of_another_kind_is_refused_in_the_words_of_a_profile() {
+    let said = |text: &str| {
+        let error = Profile::parse(text, "mine.ron").unwrap_err();
+        (error.findings()[0].found.clone(), error.findings()[0].expected.clone())
+    };
+    for (text, found) in [
+        ("(decoders: 2)", "`2` in decoders"),
+        ("(input: (rate: 100.0))", "`100.0` in input.rate"),
+        ("(spin: \"Lab\")", "`\"Lab\"` in spin"),
+    ] {
+        assert_eq!(said(text), (found.to_owned(), "one of the words that it takes, without quotes".to_owned()));
+    }
+    assert_eq!(said("(confidence: yes)").1, "true or false");
+    assert_eq!(said("(limits: None)").1, "fields in round brackets");
+    let control = "(summary: \"a\\u{1b}b\")";
+    assert_eq!(said(control).0, "3 characters, with control characters in summary");
 }
 
 #[test]
@@ -554,6 +590,27 @@ fn files_of_keys_and_colours_beside_profiles_are_no_profiles() {
     }
     let names: Vec<String> = list(Some(dir.path())).into_iter().map(|entry| entry.name).collect();
     assert_eq!(names, ["prod", "lab", "shared", "drill", "mine"]);
+}
+
+#[test]
+fn other_files_of_a_directory_hide_no_profile_and_the_first_by_name_are_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str| std::fs::write(dir.path().join(name), "()").unwrap();
+    (0..2 * ENTRIES_MAX).for_each(|number| write(&format!("{number}.txt")));
+    (0..ENTRIES_MAX + 10).rev().for_each(|number| write(&format!("p{number:04}.ron")));
+    let found = names(Some(dir.path()));
+    assert_eq!((found.len(), &*found[NAMES.len()]), (NAMES.len() + ENTRIES_MAX, "p0000"));
+    assert_eq!(found.last().unwrap(), "p1023");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_that_leads_nowhere_is_not_replaced_by_what_is_built_in() {
+    let dir = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("gone.ron", dir.path().join("prod.ron")).unwrap();
+    let said = Profile::load("prod", Some(dir.path())).unwrap_err().to_string();
+    assert!(said.contains("prod.ron: found No such file"), "{said}");
+    assert!(!list(Some(dir.path()))[0].valid);
 }
 
 #[test]

@@ -40,6 +40,7 @@ struct Class {
 pub struct Sampler {
     random: Xoshiro256PlusPlus,
     classes: Vec<Class>,
+    has_observables: bool,
 }
 
 impl Sampler {
@@ -59,7 +60,12 @@ impl Sampler {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let classes = by_exponent.into_iter().filter(|class| !class.is_empty());
         let classes = classes.map(|class| Class::new(class, &mut random)).collect();
-        Self { random, classes }
+        Self { random, classes, has_observables: model.observables > 0 }
+    }
+
+    /// Whether its shots have observables, by which an answer can be judged.
+    pub fn has_observables(&self) -> bool {
+        self.has_observables
     }
 
     /// Begins again with `seed`: draws what a new sampler with it draws, and is made sooner.

@@ -8,8 +8,8 @@
 //!
 //! | edge | release site | acquire site | publishes |
 //! |---|---|---|---|
-//! | B1 | [`Writer::try_write`], [`Writer::try_write_over`], [`Writer::write_slice`] tail | [`Reader::read`], [`Reader::drain`] tail | the items |
-//! | B2 | [`Reader::read`], [`Reader::drain`] cursor | [`Writer::try_write`], [`Writer::try_write_over`], [`Writer::write_slice`] cursors | that slots were read |
+//! | B1 | [`Writer::try_write`], [`Writer::try_write_over`] tail | [`Reader::read`], [`Reader::drain`] tail | the items |
+//! | B2 | [`Reader::read`], [`Reader::drain`] cursor | [`Writer::try_write`], [`Writer::try_write_over`] cursors | that slots were read |
 //! | B2 | [`Reader`]'s drop, cursor (`B2.leave`) | as above | that slots were read |
 //! | B3 | [`Writer`]'s drop, abandoned | [`Reader::is_abandoned`] | the last tail |
 
@@ -70,25 +70,19 @@ pub fn channel<T: Copy + Send>(capacity: usize, readers: usize) -> (Writer<T>, V
 }
 
 impl<T: Copy + Send> Writer<T> {
-    /// Free slots, at least; re-reads the readers' cursors only if fewer than `wanted` are known.
+    /// Whether the next [`Writer::try_write`] succeeds: for who must not take what it could not
+    /// pass on. Re-reads the readers' cursors only if no free slot is known.
     #[inline]
-    fn room_for(&mut self, wanted: u64) -> u64 {
+    pub fn has_room(&mut self) -> bool {
         let capacity = self.ring.slots.capacity();
-        if capacity - (self.tail - self.slowest_seen) < wanted {
+        if self.tail - self.slowest_seen == capacity {
             // ORDERING: acquire side of B2: every reader has read what we are about to overwrite.
             // Relaxed would let our write race with a read. Model:
             // loom_broadcast::a_slot_is_rewritten_after_every_reader.
             let order = edge("B2.acquire", Ordering::Acquire);
             self.slowest_seen = self.ring.cursors.iter().fold(self.tail, |least, c| least.min(c.0.load(order)));
         }
-        capacity - (self.tail - self.slowest_seen)
-    }
-
-    /// Whether the next [`Writer::try_write`] succeeds: for who must not take what it could not
-    /// pass on.
-    #[inline]
-    pub fn has_room(&mut self) -> bool {
-        self.room_for(1) > 0
+        self.tail - self.slowest_seen < capacity
     }
 
     /// Appends `item` for every reader.
@@ -98,14 +92,14 @@ impl<T: Copy + Send> Writer<T> {
     /// behind.
     #[inline]
     pub fn try_write(&mut self, item: T) -> Result<(), Full<T>> {
-        if self.room_for(1) == 0 {
+        if !self.has_room() {
             self.refused += 1;
             return Err(Full(item));
         }
         // SAFETY: every reader is past position `tail` of the lap before and none is at it until
         // B1; `&mut self` on a non-`Clone` end is the only writer.
         unsafe { self.ring.slots.write(self.tail, item) };
-        self.publish(1);
+        self.publish();
         Ok(())
     }
 
@@ -115,7 +109,7 @@ impl<T: Copy + Send> Writer<T> {
     /// a lap behind.
     #[inline]
     pub fn try_write_over(&mut self, blank: impl FnOnce() -> T, change: impl FnOnce(&mut T)) -> bool {
-        if self.room_for(1) == 0 {
+        if !self.has_room() {
             self.refused += 1;
             return false;
         }
@@ -125,31 +119,15 @@ impl<T: Copy + Send> Writer<T> {
         }
         // SAFETY: as in `try_write`; the slot was written just now or in the first lap.
         unsafe { self.ring.slots.change(self.tail, change) };
-        self.publish(1);
+        self.publish();
         true
     }
 
-    /// Appends the first of `items`, as many as there is room for and at most [`BATCH`]; all become
-    /// visible at once. Returns how many. Of the batch, what found no room is counted in
-    /// [`Writer::refused`].
-    #[inline]
-    pub fn write_slice(&mut self, items: &[T]) -> usize {
-        let wanted = items.len().min(BATCH);
-        let count = wanted.min(self.room_for(wanted as u64) as usize);
-        self.refused += (wanted - count) as u64;
-        if count > 0 {
-            // SAFETY: as in `try_write`, for `count` positions: there is room for them.
-            unsafe { self.ring.slots.write_run(self.tail, &items[..count]) };
-            self.publish(count as u64);
-        }
-        count
-    }
-
     #[inline(always)]
-    fn publish(&mut self, count: u64) {
-        self.tail += count;
-        // ORDERING: release side of B1, publishing the slots above. Relaxed could show `tail`
-        // before their bytes; SeqCst adds nothing: one writer, one location. Model:
+    fn publish(&mut self) {
+        self.tail += 1;
+        // ORDERING: release side of B1, publishing the slot above. Relaxed could show `tail`
+        // before its bytes; SeqCst adds nothing: one writer, one location. Model:
         // loom_broadcast::every_reader_sees_every_item.
         self.ring.tail.0.store(self.tail, edge("B1.release", Ordering::Release));
     }

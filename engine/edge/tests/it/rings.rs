@@ -1,7 +1,7 @@
 //! What the rings promise on one thread, and that nothing is lost or doubled on real ones.
 
 use crate::{Seeded, panics};
-use pinwheel_edge::ring::{BATCH, Full, broadcast, emergency, line, log, mpsc, spsc};
+use pinwheel_edge::ring::{BATCH, Full, broadcast, line, log, mpsc, spsc};
 use pinwheel_edge::units::Ticks;
 
 /// Items of the tests that cross threads; few where Miri runs them, a hundred times slower.
@@ -36,7 +36,6 @@ fn a_ring_of_no_slots_or_of_too_many_is_refused() {
     for capacity in [0, (1 << 24) + 1] {
         assert!(panics(|| spsc::channel::<u64>(capacity)));
         assert!(panics(|| line::channel::<u64>(capacity)));
-        assert!(panics(|| emergency::channel::<u64>(1, capacity)));
         assert!(panics(|| mpsc::channel::<u64>(1, capacity)));
         assert!(panics(|| broadcast::channel::<u64>(capacity, 1)));
     }
@@ -93,24 +92,6 @@ fn a_line_ring_gives_slots_back_by_quarters_or_when_empty() {
 }
 
 #[test]
-fn urgent_items_get_through_a_full_ring_and_come_first() {
-    let (mut tx, mut rx) = emergency::channel::<u32>(2, 2);
-    assert_eq!(tx.push_slice(&[1, 2, 3]), 2);
-    assert_eq!(tx.push(3), Err(Full(3)));
-    assert_eq!([tx.push_urgent(91), tx.push_urgent(92), tx.push_urgent(93)], [Ok(()), Ok(()), Err(Full(93))]);
-    assert_eq!((tx.room(), tx.room_urgent()), (0, 0));
-    let mut taken = Vec::new();
-    assert_eq!(rx.drain(3, |item| taken.push(item)), 3);
-    assert_eq!(taken, [91, 92, 1]);
-    assert_eq!((tx.room(), tx.room_urgent()), (1, 2));
-    assert_eq!(tx.push_urgent(94), Ok(()));
-    assert!(!rx.is_abandoned());
-    drop(tx);
-    assert!(rx.is_abandoned());
-    assert_eq!([rx.pop(), rx.pop(), rx.pop()], [Some(94), Some(2), None]);
-}
-
-#[test]
 fn a_busy_producer_neither_fills_the_ring_of_another_nor_delays_it() {
     let (mut loud, mut rx) = mpsc::channel::<u64>(2, 256);
     let mut quiet = loud.try_clone().unwrap();
@@ -155,13 +136,12 @@ fn a_lane_goes_to_the_next_producer_with_its_items() {
 #[test]
 fn the_slowest_reader_gates_the_writer_and_refusals_are_counted() {
     let (mut tx, mut readers) = broadcast::channel::<u32>(4, 2);
-    assert_eq!(tx.write_slice(&[1, 2, 3]), 3);
+    assert_eq!([1, 2, 3].map(|item| tx.try_write(item)), [Ok(()); 3]);
     assert_eq!(readers[0].drain(BATCH, |_| ()), 3);
     assert_eq!((tx.lag(0), tx.lag(1), readers[1].lag()), (Some(0), Some(3), 3));
     assert_eq!((tx.capacity(), tx.readers()), (4, 2));
-    assert_eq!(tx.write_slice(&[4, 5, 6]), 1);
-    assert_eq!(tx.try_write(5), Err(Full(5)));
-    assert_eq!((tx.refused(), tx.written()), (3, 4));
+    assert_eq!([4, 5].map(|item| tx.try_write(item)), [Ok(()), Err(Full(5))]);
+    assert_eq!((tx.refused(), tx.written()), (1, 4));
     assert_eq!(readers[1].read(), Some(1));
     assert_eq!(tx.try_write(5), Ok(()));
     let slow = readers.pop().unwrap();
@@ -171,10 +151,9 @@ fn the_slowest_reader_gates_the_writer_and_refusals_are_counted() {
     let mut seen = Vec::new();
     readers[0].drain(BATCH, |item| seen.push(item));
     assert_eq!(seen, [4, 5]);
-    assert_eq!(tx.write_slice(&[6, 7, 8, 9]), 4, "only the quick one counts now");
+    assert_eq!([6, 7, 8, 9].map(|item| tx.try_write(item)), [Ok(()); 4], "only the quick one counts now");
     readers.clear();
-    assert_eq!(tx.write_slice(&[0; BATCH]), 4, "without readers at most a lap at once");
-    assert_eq!(tx.try_write(1), Ok(()), "and nobody to wait for");
+    assert_eq!([0; 9].map(|item| tx.try_write(item)), [Ok(()); 9], "nobody to wait for");
 }
 
 #[test]

@@ -175,7 +175,8 @@ fn check_roles(specs: &[ThreadSpec], silos: u32, profile: &Profile) -> Result<()
         }
     }
     for silo in 0..silos {
-        if let Some(role) = RoleKind::ALL.into_iter().find(|&role| !owners.contains_key(&(silo, role))) {
+        let mut needed = RoleKind::ALL.into_iter().filter(|&role| profile.device.has_role(role));
+        if let Some(role) = needed.find(|&role| !owners.contains_key(&(silo, role))) {
             return Err(PlanError::RoleMissing { silo, role });
         }
         let found = decoders.get(&silo).copied().unwrap_or_default();

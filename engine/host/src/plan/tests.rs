@@ -321,9 +321,11 @@ fn a_silo_on_a_gpu_has_no_device_role_and_its_hot_core_goes_to_others() {
     assert!(on_gpu(16, profile(2)).iter().all(|line| !line.contains("device")));
     let mut specs = two_threads();
     specs[0].roles.retain(|role| *role != Device);
+    let listed = |specs: &[ThreadSpec]| Profile { threads: Threads::Explicit(specs.to_vec()), ..profile(1) };
+    let expected = ["ring 1!: feed0 dispatch0 poll0 graph0 harvest0", "work 2!: decode0 decode0"];
+    assert_eq!(on_gpu(4, listed(&specs))[..], expected, "the role is not missed");
     specs.push(spec("alone", &[Device], Some(3)));
-    let listed = Profile { threads: Threads::Explicit(specs), ..profile(1) };
-    assert_eq!(on_gpu(4, listed)[..], ["ring 1!: feed0 dispatch0 poll0 graph0 harvest0", "work 2!: decode0 decode0"]);
+    assert_eq!(on_gpu(4, listed(&specs))[..], expected);
 }
 
 #[test]

@@ -22,7 +22,8 @@
 //! computed here from the error model ([`model`]). Other decoders are to agree in nine of ten shots.
 //! *Hang*: anything that does not end, or does not go on, within [`engine::PATIENCE`].
 //!
-//! Exit status 0: sound; 1: a violation; 2: the environment cannot be used.
+//! Exit status 0: sound; 1: a violation; 2: the environment cannot be used. Whatever ends it, its directories and the
+//! programs in them go with it ([`leftovers`]).
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -34,6 +35,7 @@ mod answers;
 mod draw;
 mod engine;
 mod faults;
+mod leftovers;
 mod ledger;
 mod model;
 mod packet;
@@ -44,6 +46,7 @@ mod tally;
 mod terminal;
 mod world;
 
+use leftovers::Remover;
 use model::Model;
 use rounds::{Kind, Models};
 use std::fs;
@@ -143,7 +146,7 @@ fn tree(options: &Options) -> Result<(Tree, Models), String> {
         d3: Model::read(&data.join("surf_z_d3_r3_p0.005.dem"))?,
         d5: Model::read(&data.join("surf_z_d5_r5_p0.005.dem"))?,
     };
-    let client = std::env::temp_dir().join(format!("pinwheel-stranger-{}-send", std::process::id()));
+    let client = std::env::temp_dir().join(leftovers::prefix(std::process::id()) + "send");
     let compiled = Command::new("cc")
         .args(["-std=c11", "-O2", "-D_GNU_SOURCE", "-o"])
         .arg(&client)
@@ -162,11 +165,21 @@ fn tree(options: &Options) -> Result<(Tree, Models), String> {
 }
 
 fn main() -> ExitCode {
+    if leftovers::removed() {
+        return ExitCode::SUCCESS;
+    }
     let Some(options) = options() else {
         eprint!("{USAGE}");
         return ExitCode::from(2);
     };
     enter_own_mounts();
+    let _remover = match Remover::start() {
+        Ok(remover) => remover,
+        Err(error) => {
+            eprintln!("pinwheel-stranger: found no process that removes what it leaves ({error}); raise ulimit -u");
+            return ExitCode::from(2);
+        }
+    };
     let (tree, mut models) = match tree(&options) {
         Ok(prepared) => prepared,
         Err(sentence) => {

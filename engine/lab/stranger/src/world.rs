@@ -1,9 +1,10 @@
 //! A round's own directories, and the program run in them.
 //!
-//! Owned by one round; removed at its end. Everything that the program may touch lies below
+//! Owned by one round; removed at its end, or by [`leftovers`]. Everything that the program may touch lies below
 //! [`World::dir`] on disk or [`World::shm`] in memory. [`World::run`] bounds each command's time; what
 //! does not end by then is killed and reported with the states of its threads.
 
+use crate::leftovers;
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io;
@@ -89,8 +90,8 @@ pub fn tail(text: &str) -> &str {
 
 impl<'a> World<'a> {
     pub fn new(tree: &'a Tree, name: &str) -> io::Result<World<'a>> {
-        let dir = std::env::temp_dir().join(format!("pinwheel-stranger-{}-{name}", std::process::id()));
-        let memory = Path::new("/dev/shm");
+        let dir = std::env::temp_dir().join(leftovers::prefix(std::process::id()) + name);
+        let memory = Path::new(leftovers::MEMORY);
         let shm = if memory.is_dir() { memory.join(dir.file_name().unwrap_or_default()) } else { dir.join("shm") };
         for directory in [&dir, &shm] {
             let _ = fs::remove_dir_all(directory);

@@ -553,7 +553,11 @@ impl Watchdog {
             let rule = self.rule(condition.rule);
             let place = self.alarms.find(condition.rule, condition.site);
             let holds = place.is_some_and(|place| self.alarms.record(place).state == AlarmState::Active);
-            if condition.value >= rule.limit && condition.value > 0.0 {
+            // Nothing is no alarm, whatever the limit.
+            if condition.value <= 0.0 {
+                continue;
+            }
+            if condition.value >= rule.limit {
                 let severity = if condition.is_worse { Severity::Critical } else { rule.severity };
                 self.raise(&rule, condition.site, severity, now, (condition.verdict, condition.count), actions);
             } else if holds && condition.value >= rule.limit * rule.hysteresis {

@@ -3,7 +3,7 @@
 //! The engine starts on a thread of its own, because a start binds its thread to the cold cores. Bounded by the limits
 //! of a start.
 
-use super::{runtime_error, value_error};
+use super::{Whole, runtime_error, value_error};
 use pinwheel_engine::board;
 use pinwheel_engine::code::Model;
 use pinwheel_engine::engine::{Config, Input, LivePlace, prepared_for_drills};
@@ -29,9 +29,9 @@ pub(super) struct Settings {
     pub(super) model_path: Option<PathBuf>,
     pub(super) logs: Option<PathBuf>,
     pub(super) label: String,
-    pub(super) streams: Option<i64>,
+    pub(super) streams: Option<Whole>,
     pub(super) decoder: Option<String>,
-    pub(super) silos: Option<i64>,
+    pub(super) silos: Option<Whole>,
 }
 
 impl Settings {
@@ -39,6 +39,12 @@ impl Settings {
     pub(super) fn start(self) -> PyResult<RecordedRun> {
         // Signal handlers belong to Python and to the caller's program.
         Sampler::forbid();
+        for (name, directory) in [("logs", &self.logs), ("profiles", &self.profiles)] {
+            if directory.as_ref().is_some_and(|directory| directory.as_os_str().is_empty()) {
+                let remedy = "name one (\".\" is the working directory), or leave it out";
+                return Err(value_error(Unusable::new(name, "an empty name", "a directory", remedy)));
+            }
+        }
         let (mut profile, name) = self.profile()?;
         let (model, model_name) = self.model(profile.input.source.model())?;
         let state = state();
@@ -86,11 +92,11 @@ impl Settings {
     /// The profile with the caller's changes, and its name.
     fn profile(&self) -> PyResult<(Profile, String)> {
         let (mut profile, origin) = Profile::load(&self.profile, self.profiles.as_deref()).map_err(value_error)?;
-        if let Some(streams) = self.streams {
-            profile.input.streams = in_profile(streams);
+        if let Some(streams) = &self.streams {
+            profile.input.streams = in_profile(streams.number);
         }
-        if let Some(silos) = self.silos {
-            profile.silos = Silos::Count(in_profile(silos));
+        if let Some(silos) = &self.silos {
+            profile.silos = Silos::Count(in_profile(silos.number));
         }
         if let Some(text) = &self.decoder {
             profile.decoder = Decoder::from_text(text).ok_or_else(|| {
@@ -99,9 +105,9 @@ impl Settings {
             })?;
         }
         if let Some(error) = profile.validate().into_iter().next() {
-            let (about, found) = match (error.field.as_str(), self.streams, self.silos) {
-                ("input.streams", Some(streams), _) => ("streams".to_owned(), streams.to_string()),
-                ("silos", _, Some(silos)) => ("silos".to_owned(), silos.to_string()),
+            let (about, found) = match (error.field.as_str(), &self.streams, &self.silos) {
+                ("input.streams", Some(streams), _) => ("streams".to_owned(), streams.text.clone()),
+                ("silos", _, Some(silos)) => ("silos".to_owned(), silos.text.clone()),
                 ("decoder", ..) if self.decoder.is_some() => ("decoder".to_owned(), error.found),
                 (field, ..) => (format!("profile {} with these settings, {field}", self.profile), error.found),
             };

@@ -6,7 +6,7 @@ use super::latency::power_text;
 use super::markup::{Column, Markup};
 use super::plot::{LogAxis, Plot};
 use crate::evidence::Evidence;
-use crate::report::{duration_text, grouped, interval_95};
+use crate::report::{duration_text, grouped, interval_95, rate_text, sum};
 use serde_json::Value;
 
 /// Most streams that are listed.
@@ -19,6 +19,7 @@ pub fn write(run: &Evidence, page: &mut Markup) {
     page.section("Logical errors");
     let Some(rate) = run.report.get("logical_error_rate").and_then(Value::as_f64) else {
         page.paragraph("No logical error rate is known: no answer could be compared with true observables.");
+        not_trusted(run, page);
         page.close("section");
         return;
     };
@@ -28,8 +29,9 @@ pub fn write(run: &Evidence, page: &mut Markup) {
         count("logical_errors"),
         count("shots_with_observables"),
         rate_text(rate),
-        interval(&run.report, "logical_error_rate_ci95").replace(" to ", " and ")
+        between(&run.report)
     ));
+    not_trusted(run, page);
     let decoders = run.rows("decoders");
     if decoders.len() > 1 {
         page.element("h3", "", "By decoder");
@@ -45,6 +47,25 @@ pub fn write(run: &Evidence, page: &mut Markup) {
     }
     by_deadline(run, rate, page);
     page.close("section");
+}
+
+/// The ends of a report's interval, as a sentence has them.
+fn between(report: &Value) -> String {
+    interval(report, "logical_error_rate_ci95").replace(" to ", " and ")
+}
+
+/// The answers that are not to be trusted, and the rate of the others; nothing if the run had no bound for them.
+fn not_trusted(run: &Evidence, page: &mut Markup) {
+    let Some(abstention) = run.report.get("abstention").filter(|found| found.is_object()) else { return };
+    let share = abstention.get("share").and_then(Value::as_f64).unwrap_or(0.0) * 100.0;
+    let (answers, below_db) = (grouped(number(abstention, "abstained")), number(abstention, "below_db"));
+    let rate = abstention.get("logical_error_rate").and_then(Value::as_f64);
+    let others =
+        rate.map(|rate| format!(" The others: {} per shot, 95 % between {}.", rate_text(rate), between(abstention)));
+    page.paragraph(&format!(
+        "{answers} answers ({share:.2} %) have a gap below {below_db} dB and are not to be trusted.{}",
+        others.unwrap_or_default()
+    ));
 }
 
 fn columns(what: &'static str) -> [Column; 5] {
@@ -69,8 +90,9 @@ fn decoder(row: &Value) -> Vec<String> {
 /// A stream, with the counts of its decoders.
 fn stream(row: &Value) -> Vec<String> {
     let decoders = || row.get("decoders").and_then(Value::as_array).into_iter().flatten();
-    let sum = |key: &str| decoders().map(|decoder| number(decoder, key)).sum();
-    rated(number(row, "id").to_string(), number(row, "answered"), sum("logical_errors"), sum("shots_with_observables"))
+    let [wrong, of] =
+        ["logical_errors", "shots_with_observables"].map(|key| sum(decoders().map(|decoder| number(decoder, key))));
+    rated(number(row, "id").to_string(), number(row, "answered"), wrong, of)
 }
 
 fn rated(name: String, answers: u64, wrong: u64, of: u64) -> Vec<String> {
@@ -81,15 +103,6 @@ fn rated(name: String, answers: u64, wrong: u64, of: u64) -> Vec<String> {
 
 fn interval_text([low, high]: [f64; 2]) -> String {
     format!("{} to {}", rate_text(low), rate_text(high))
-}
-
-/// A rate with three digits.
-pub fn rate_text(rate: f64) -> String {
-    match rate {
-        0.0 => "0".to_owned(),
-        rate if rate < 0.1 => format!("{rate:.2e}"),
-        rate => format!("{rate:.3}"),
-    }
 }
 
 /// An interval of the report, in words.
@@ -144,14 +157,4 @@ fn by_deadline(run: &Evidence, rate: f64, page: &mut Markup) {
     let row = |at: &AtDeadline| vec![duration_text(at.t_ns), rate_text(at.rate), interval_text(at.ci95)];
     let columns = [Column::Number("deadline"), Column::Number("rate"), Column::Number("95 % interval")];
     page.table(&columns, &points[first..].iter().map(row).collect::<Vec<_>>());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::rate_text;
-
-    #[test]
-    fn a_rate_has_three_digits() {
-        assert_eq!([0.0, 0.000_123_4, 0.099, 0.305, 1.0].map(rate_text), ["0", "1.23e-4", "9.90e-2", "0.305", "1.000"]);
-    }
 }

@@ -5,7 +5,7 @@
 use super::markup::{Column, Markup};
 use crate::evidence::{End, Evidence};
 use crate::format::utc;
-use crate::report::{duration_text, grouped};
+use crate::report::{duration_text, grouped, short, sum};
 use pinwheel_engine::board::snapshot::{NoiseShares, ThreadView};
 use pinwheel_engine::stall::verdict::times;
 use serde_json::Value;
@@ -61,7 +61,7 @@ fn command(words: &[String]) -> String {
 
 fn arrivals(run: &Evidence) -> String {
     let rate = match run.report.get("rate_hz").map(Value::as_f64) {
-        Some(Some(hz)) => format!("{} shots per second", grouped(hz.round() as u64)),
+        Some(Some(hz)) => format!("{} shots per second", short(hz)),
         Some(None) => "as fast as they are taken".to_owned(),
         None => return String::new(),
     };
@@ -205,7 +205,7 @@ pub fn warnings(run: &Evidence, page: &mut Markup) {
     said.extend(clock(run));
     said.extend(run.rows("lifecycles").iter().filter_map(failed_silo));
     let log = |key: &str| run.report.get("log").and_then(|log| log.get(key)).and_then(Value::as_u64).unwrap_or(0);
-    let unlogged = log("dropped") + log("unkept");
+    let unlogged = sum(["dropped", "unkept"].map(log));
     if unlogged > 0 {
         said.push(format!("{} events of hot threads are not in the log.", grouped(unlogged)));
     }

@@ -5,7 +5,7 @@
 
 use super::markup::{Column, Markup};
 use crate::evidence::{End, Evidence};
-use crate::report::{duration_text, grouped};
+use crate::report::{duration_text, grouped, rate_text, short, sum};
 use serde_json::Value;
 
 /// What is known of the run as a whole.
@@ -40,7 +40,7 @@ pub fn write(run: &Evidence, page: &mut Markup) {
 fn verdict(run: &Evidence) -> (Verdict, String) {
     let [submitted, answered, lost, twice] =
         ["submitted", "answered", "lost", "duplicated"].map(|name| run.count(name).unwrap_or(0));
-    let is_reported = run.count("exit_status").is_some();
+    let is_reported = run.exit_status().is_some() && run.count("submitted").is_some();
     let shots = grouped(submitted);
     match run.end {
         End::Running | End::Killed if twice > 0 => {
@@ -69,7 +69,7 @@ fn verdict(run: &Evidence) -> (Verdict, String) {
             grouped(twice)
         )),
     };
-    let is_unsound = run.count("exit_status") == Some(1);
+    let is_unsound = run.exit_status() == Some(1);
     match wrong {
         Some(wrong) => (Verdict::Wrong, wrong),
         None if submitted == 0 && is_unsound => {
@@ -95,8 +95,7 @@ fn sentence(what: &str) -> String {
 fn ending(run: &Evidence) -> String {
     let known = run.manifest.as_ref().and_then(|manifest| manifest.ended.as_ref());
     let by = Some(run.text("ended_by")).filter(|by| !by.is_empty()).or_else(|| known.map(|ended| ended.by.clone()));
-    let status = run.count("exit_status").or_else(|| known.map(|ended| u64::from(ended.exit_status)));
-    if let Some((by, status)) = by.zip(status) {
+    if let Some((by, status)) = by.zip(run.exit_status()) {
         let after = run.count("elapsed_live_ns").map(|ns| format!(" after {}", duration_text(ns))).unwrap_or_default();
         return format!("It was ended by {}{after}. Exit status {status}.", ended_by(&by));
     }
@@ -135,12 +134,21 @@ fn figures(run: &Evidence, page: &mut Markup) {
     let Some(answered) = run.count("answered") else { return };
     let share = |count: u64| if answered > 0 { count as f64 * 100.0 / answered as f64 } else { 0.0 };
     let by_code = run.report.get("errors").and_then(Value::as_object);
-    let errors: u64 = by_code.into_iter().flat_map(|codes| codes.values()).filter_map(Value::as_u64).sum();
+    let errors = sum(by_code.into_iter().flat_map(|codes| codes.values()).filter_map(Value::as_u64));
     let late = run.count("late").unwrap_or(0);
     let deadline = duration_text(run.count("deadline_ns").unwrap_or(0));
     let mut rows = vec![("answers", grouped(answered), throughput(run))];
     rows.push(("with an error", grouped(errors), format!("{:.2} % of the answers", share(errors))));
     rows.push(("late", grouped(late), format!("{:.2} %, more than {deadline} after arrival", share(late))));
+    let deadlines = run.report.get("deadlines");
+    let of_deadlines = |key: &str| deadlines.and_then(|counts| counts.get(key)?.as_u64()).unwrap_or(0);
+    let [missed, rescued] = ["missed", "rescued"].map(of_deadlines);
+    if missed.max(rescued) > 0 {
+        let refused = grouped(of_deadlines("refused"));
+        rows.push(("past their deadline", grouped(missed), format!("errors included; of these {refused} refused")));
+        let wrong = grouped(of_deadlines("rescued_wrong"));
+        rows.push(("rescued", grouped(rescued), format!("by the rescue decoder; {wrong} of them wrong")));
+    }
     // Of no answers the quantiles are 0.
     let latencies = run.report.get("latency_ns").filter(|times| times.get("count").and_then(Value::as_u64) > Some(0));
     let latency = |quantile: &str| latencies?.get(quantile)?.as_u64();
@@ -151,7 +159,7 @@ fn figures(run: &Evidence, page: &mut Markup) {
     }
     if let Some(rate) = run.report.get("logical_error_rate").and_then(Value::as_f64) {
         let interval = super::accuracy::interval(&run.report, "logical_error_rate_ci95");
-        rows.push(("logical error rate", super::accuracy::rate_text(rate), format!("95 %: {interval}")));
+        rows.push(("logical error rate", rate_text(rate), format!("95 %: {interval}")));
     }
     page.open("div", "figures");
     for (name, value, meaning) in rows {
@@ -168,7 +176,7 @@ fn figures(run: &Evidence, page: &mut Markup) {
 
 fn throughput(run: &Evidence) -> String {
     let rate = run.report.get("throughput_per_s").and_then(Value::as_f64);
-    rate.map(|rate| format!("{} per second", grouped(rate as u64))).unwrap_or_default()
+    rate.map(|rate| format!("{} per second", short(rate))).unwrap_or_default()
 }
 
 /// Answers with an error, by their code; none, if there were no errors.
@@ -185,6 +193,7 @@ fn errors(run: &Evidence, page: &mut Markup) {
 #[cfg(test)]
 mod tests {
     use super::{End, Evidence, Markup, Verdict, figures, sentence, verdict};
+    use pinwheel_engine::record::runs::{Ended, Manifest};
     use serde_json::json;
 
     #[test]
@@ -216,6 +225,27 @@ mod tests {
                 Verdict::Wrong,
                 "1 shots were answered a second time.",
             ),
+        ] {
+            assert_eq!(verdict(&run), (expected, headline.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_run_whose_report_is_gone_is_judged_by_its_recording_and_its_manifest() {
+        let ended = |exit_status| Some(Ended { exit_status, ..Ended::default() });
+        let run = |recorded, exit_status| Evidence {
+            manifest: Some(Manifest { ended: ended(exit_status), ..Manifest::default() }),
+            ..Evidence::of_report(recorded)
+        };
+        let counts = json!({"submitted": 10, "answered": 10});
+        for (run, expected, headline) in [
+            (run(counts.clone(), 0), Verdict::Sound, "Each of 10 shots was answered exactly once."),
+            (
+                run(counts, 1),
+                Verdict::Wrong,
+                "Each of 10 shots was answered exactly once, but something else is wrong.",
+            ),
+            (run(json!({}), 0), Verdict::Open, "Whether the run was sound is not known."),
         ] {
             assert_eq!(verdict(&run), (expected, headline.to_owned()));
         }

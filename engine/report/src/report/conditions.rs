@@ -3,7 +3,7 @@
 //! Pure: made from the final snapshot, whose size bounds the list. Conditions that hold at the end
 //! come first; the alarms of the board's log follow, ended ones included.
 
-use super::{Context, by_code};
+use super::{Context, errors, sum};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::alarms::{AlarmState, Confidence, Site};
 use pinwheel_engine::board::snapshot::{AlarmView, Counters, DeviceState, SiloView, Snapshot, StreamView, ThreadView};
@@ -175,7 +175,7 @@ pub fn alarms(outcome: &Outcome, context: &Context) -> Vec<Alarm> {
 /// Answers with an error. Errors that the profile's `faults` inject are expected and do not count,
 /// unless predictions were requested: there they are zeros.
 fn errored(snapshot: &Snapshot, context: &Context) -> Option<Alarm> {
-    let counts = by_code(&snapshot.silos, |error, count: &mut u64| *count += error.count);
+    let counts = errors(&snapshot.silos);
     let is_injected = |code: u16| {
         let (code, faults) = (ErrorCode::from_number(code), context.faults.as_ref());
         code.zip(faults).is_some_and(|(code, faults)| injects(faults, code))
@@ -185,7 +185,7 @@ fn errored(snapshot: &Snapshot, context: &Context) -> Option<Alarm> {
         // The profile asks for these by `deadlines.order`.
         let is_asked_for = code == ErrorCode::DeadlineTooNear as u16;
         if context.predictions_asked || !(is_injected(code) || is_asked_for) {
-            total += count;
+            total = sum([total, count]);
             parts.push(format!(
                 "{count} {}",
                 ErrorCode::from_number(code).map_or("of an unknown kind", ErrorCode::name)

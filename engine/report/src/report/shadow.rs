@@ -1,7 +1,7 @@
 //! The comparison with the shadow, in a report.
 
 use super::text::{duration_text, grouped, line};
-use super::{interval_95, ratio};
+use super::{interval_95, ratio, sum};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::ShadowView;
 use pinwheel_engine::profile::DecoderKind;
@@ -73,7 +73,7 @@ impl ShadowReport {
             logical_error_rate: ratio(logical_errors, judged),
             logical_error_rate_ci95: interval_95(logical_errors, judged),
         };
-        let done = view.compared + view.path_errors + view.shadow_errors + view.other_model;
+        let done = sum([view.compared, view.path_errors, view.shadow_errors, view.other_model]);
         ShadowReport {
             decoder: view.decoder.map_or("", DecoderKind::name),
             one_in: view.one_in,

@@ -3,14 +3,18 @@ use super::{Context, OverflowReport, Report, progress_line};
 use crate::sound::sound;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::histogram::Histogram;
+use pinwheel_engine::board::image::Image;
 use pinwheel_engine::board::snapshot::{
-    Counters, DeviceState, ErrorCount, FaultView, MovesView, OutcomeCount, ShadowView,
+    Counters, DecoderShots, DeviceState, ErrorCount, FaultView, MovesView, OutcomeCount, ShadowView,
 };
+use pinwheel_engine::board::{Board, Place, Shape, set};
+use pinwheel_engine::clock::Clock;
 use pinwheel_engine::engine::{EndedBy, Outcome};
 use pinwheel_engine::fault::FaultCode;
-use pinwheel_engine::profile::{Faults, Profile};
+use pinwheel_engine::profile::{DecoderKind, Faults, Profile};
 use pinwheel_engine::roles::SiloState;
 use pinwheel_engine::streams::HealthVerdict;
+use pinwheel_engine::units::{TickRate, Ticks};
 
 fn status(change: impl FnOnce(&mut Outcome)) -> (u8, Vec<&'static str>) {
     let mut outcome = sound();
@@ -252,6 +256,51 @@ fn notes_are_counted_and_not_called_stalls_that_ended() {
     assert!(text.contains("  incidents of severity note: 1; --json has their causes"), "{text}");
 }
 
+/// Live inputs may have no true observables.
+#[test]
+fn answers_that_are_not_to_be_trusted_are_told_without_true_observables_too() {
+    let mut outcome = sound();
+    outcome.snapshot.engine.abstain_below_db = 10;
+    for silo in &mut outcome.snapshot.silos {
+        silo.counters = Counters { answered: 500, submitted: 500, abstained: 40, ..Counters::default() };
+    }
+    let text = Report::new(&outcome, &Context::default()).to_string();
+    assert!(text.contains("not trusted") && text.contains("8.00 % of the answers, of a gap below 10 dB"), "{text}");
+    assert!(!text.contains("logical errors") && !text.contains("rate, trusted"), "{text}");
+}
+
+#[test]
+fn a_rate_below_one_a_second_is_not_said_to_be_none() {
+    let mut outcome = sound();
+    (outcome.snapshot.engine.rate_hz, outcome.elapsed_live_ns) = (Some(0.5), 2_000_000_000_000);
+    outcome.snapshot.silos.truncate(1);
+    let text = Report::new(&outcome, &Context::default()).to_string();
+    assert!(text.contains("0.250/s   0.500/s scheduled"), "{text}");
+}
+
+/// Latencies are counted of all answers of a stream together.
+#[test]
+fn a_decoder_that_gave_every_answer_has_their_latencies_and_of_several_none_has() {
+    let row = |decoder, shots| DecoderShots { decoder, shots, shots_with_observables: 0, logical_errors: 0 };
+    let decoders = |rows: &[DecoderShots]| {
+        let mut outcome = sound();
+        outcome.snapshot.streams[0].decoders = rows.to_vec();
+        let report = Report::new(&outcome, &Context::default());
+        let all = [&report.decoders, &report.streams[0].decoders];
+        all.map(|rows| rows.iter().map(|row| (row.p50, row.p99)).collect::<Vec<_>>())
+    };
+    let [of_run, of_stream] = decoders(&[row(DecoderKind::Matching, 1_000)]);
+    assert_eq!(
+        (of_run.as_slice(), of_stream.as_slice()),
+        (&[(Some(50_000), Some(50_000))][..], &[(Some(50_000), Some(50_000))][..])
+    );
+    for rows in
+        [&[row(DecoderKind::Matching, 999)][..], &[row(DecoderKind::Matching, 900), row(DecoderKind::Lookup, 100)]]
+    {
+        assert!(decoders(rows).iter().flatten().all(|quantiles| *quantiles == (None, None)), "{rows:?}");
+    }
+}
+
 #[test]
 fn progress_covers_only_the_last_second() {
     let (mut earlier, now) = (sound().snapshot, sound().snapshot);
@@ -295,6 +344,23 @@ fn the_environment_is_printed_with_its_failed_rows_and_the_file_of_the_report() 
     none.environment = None;
     let report = Report::new(&none, &Context::default());
     assert!(!report.to_string().contains("Machine") && serde_json::to_value(&report).unwrap()["environment"].is_null());
+}
+
+/// As the recording of another program may have them.
+#[test]
+fn a_board_whose_words_are_the_largest_numbers_has_a_report() {
+    let shape = Shape { threads: 2, silos: 2, slots: 8, workers: 2, decoders: 2, streams: 2 };
+    let board = Board::create(shape, Place::Private).unwrap();
+    let head = board.place_of_block(board.thread(0));
+    let mut image = Image::of(&board);
+    image.words_mut()[head..].fill(u64::MAX);
+    let board = image.board().unwrap();
+    set(&board.header().nanos_per_tick_q32, 1 << 32);
+    let mut outcome = sound();
+    outcome.snapshot = board.snapshot(&Clock::standing(Ticks(100), Ticks(0), TickRate::NANOS));
+    let report = Report::new(&outcome, &Context::default());
+    assert_eq!(report.submitted, u64::MAX);
+    assert!(report.to_string().contains("18,446,744,073,709,551,615") && serde_json::to_value(&report).is_ok());
 }
 
 /// A recording of another program may hold any number.

@@ -3,7 +3,9 @@
 //! Pure: writes to the given output only. Lists at most [`STREAMS_SHOWN_MAX`] streams; the JSON has
 //! all.
 
-use super::{AbstentionReport, DeadlineReport, DecoderReport, GpuReport, JointReport, LifecycleReport, Report, merged};
+use super::{
+    AbstentionReport, DeadlineReport, DecoderReport, GpuReport, JointReport, LifecycleReport, Report, merged, sum,
+};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{DriftView, IncidentView, Snapshot, drift_sentence};
 use pinwheel_engine::profile::Severity;
@@ -27,6 +29,20 @@ pub fn grouped(number: u64) -> String {
         out.push(digit);
     }
     out
+}
+
+/// A rate with three digits.
+pub fn rate_text(rate: f64) -> String {
+    match rate {
+        0.0 => "0".to_owned(),
+        rate if rate < 0.1 => format!("{rate:.2e}"),
+        rate => format!("{rate:.3}"),
+    }
+}
+
+/// A share of shots, or a number per time: with three digits below ten, else whole.
+pub fn short(rate: f64) -> String {
+    if rate < 10.0 { rate_text(rate) } else { grouped(rate.round() as u64) }
 }
 
 /// A time in the largest fitting unit, with three digits.
@@ -55,7 +71,7 @@ pub fn progress_line(earlier: &Snapshot, now: &Snapshot) -> String {
         now.at_ns as f64 / 1e9,
         format!("{:?}", now.engine.phase),
         grouped(after.answered),
-        grouped(rate as u64),
+        short(rate),
         grouped(after.submitted.saturating_sub(after.answered)),
         grouped(after.late),
         grouped(after.errored),
@@ -120,7 +136,7 @@ impl Report {
     fn gpus(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for GpuReport { silo, gpu, launches_per_s } in &self.gpus {
             writeln!(f, "\nGPU of silo {silo}")?;
-            let rate = launches_per_s.map_or_else(String::new, |rate| format!("{}/s", grouped(rate as u64)));
+            let rate = launches_per_s.map_or_else(String::new, |rate| format!("{}/s", short(rate)));
             line(f, "launches", grouped(gpu.launches), rate)?;
             let within = duration_text(gpu.completion_to_claim_error_ns);
             let to_claim = format!("from the graph's end to poll's claim, sampled; clocks agree within {within}");
@@ -138,7 +154,7 @@ impl Report {
                 let meaning = format_args!("failed launch calls; last driver code {}", gpu.error_code);
                 line(f, "errors", grouped(gpu.launch_errors), meaning)?;
             }
-            if gpu.renewals + gpu.renewals_failed > 0 {
+            if gpu.renewals.max(gpu.renewals_failed) > 0 {
                 let meaning = format_args!("contexts recreated; {} attempts failed", gpu.renewals_failed);
                 line(f, "renewals", grouped(gpu.renewals), meaning)?;
             }
@@ -185,7 +201,7 @@ impl Report {
             format_args!("answered more than {deadline} after their scheduled arrival"),
         )?;
         let DeadlineReport { missed, refused, rescued, rescued_wrong } = self.deadlines;
-        if missed + rescued > 0 {
+        if missed.max(rescued) > 0 {
             line(f, "missed", grouped(missed), "no answer by their deadline, errors included")?;
             line(f, "refused", grouped(refused), "of these: no decoder could have answered by the deadline")?;
             let wrong = format_args!("answered by the rescue decoder; {} of them wrong", grouped(rescued_wrong));
@@ -200,13 +216,8 @@ impl Report {
         }
         if let Some(rate) = self.throughput_per_s {
             let scheduled =
-                self.rate_hz.map_or_else(|| "unpaced".to_owned(), |hz| format!("{}/s scheduled", grouped(hz as u64)));
-            line(
-                f,
-                "throughput",
-                format!("{}/s", grouped(rate as u64)),
-                format_args!("{scheduled} ({})", self.rate_origin),
-            )?;
+                self.rate_hz.map_or_else(|| "unpaced".to_owned(), |hz| format!("{}/s scheduled", short(hz)));
+            line(f, "throughput", format!("{}/s", short(rate)), format_args!("{scheduled} ({})", self.rate_origin))?;
         }
         let behind = self.scheduled.saturating_sub(self.submitted);
         if behind > 0 {
@@ -246,10 +257,21 @@ impl Report {
     }
 
     fn accuracy(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Some((rate, [low, high])) = self.logical_error_rate.zip(self.logical_error_rate_ci95) else {
-            return Ok(());
-        };
-        writeln!(f, "\nAccuracy")?;
+        let rate = self.logical_error_rate.zip(self.logical_error_rate_ci95);
+        if rate.is_some() || self.abstention.is_some() || self.predecoded_events > 0 {
+            writeln!(f, "\nAccuracy")?;
+        }
+        if let Some((rate, interval)) = rate {
+            self.error_rate(f, rate, interval)?;
+        }
+        self.abstention(f)?;
+        if self.predecoded_events > 0 {
+            line(f, "predecoded", grouped(self.predecoded_events), "detection events resolved before the decoder")?;
+        }
+        Ok(())
+    }
+
+    fn error_rate(&self, f: &mut Formatter<'_>, rate: f64, [low, high]: [f64; 2]) -> fmt::Result {
         line(f, "compared", grouped(self.shots_with_observables), "answers that have true observables")?;
         line(f, "logical errors", grouped(self.logical_errors), "answers that differ from the true observables")?;
         line(
@@ -267,10 +289,6 @@ impl Report {
             if at.rate <= in_the_end * 1.01 {
                 break;
             }
-        }
-        self.abstention(f)?;
-        if self.predecoded_events > 0 {
-            line(f, "predecoded", grouped(self.predecoded_events), "detection events resolved before the decoder")?;
         }
         Ok(())
     }
@@ -302,7 +320,7 @@ impl Report {
 
     fn joint(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let JointReport { read, consistent, refused } = self.joint;
-        if read + refused == 0 {
+        if read.max(refused) == 0 {
             return Ok(());
         }
         writeln!(f, "\nJoint readouts")?;
@@ -330,7 +348,7 @@ impl Report {
     }
 
     fn lifecycles(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let died = |life: &&LifecycleReport| life.deaths + life.drains > 0;
+        let died = |life: &&LifecycleReport| life.deaths.max(life.drains) > 0;
         let lifecycles: Vec<&LifecycleReport> = self.lifecycles.iter().flatten().filter(died).collect();
         if lifecycles.is_empty() {
             return Ok(());
@@ -386,7 +404,7 @@ impl Report {
                 grouped(source.answers_dropped)
             );
             line(f, "answered", grouped(source.answered), dropped)?;
-            let missing: u64 = source.streams.iter().map(|stream| stream.gaps.saturating_sub(stream.reordered)).sum();
+            let missing = sum(source.streams.iter().map(|stream| stream.gaps.saturating_sub(stream.reordered)));
             line(f, "missing", grouped(missing), "sequence numbers that never arrived")?;
             line(
                 f,
@@ -394,7 +412,7 @@ impl Report {
                 grouped(source.kernel_drops),
                 "datagrams dropped because the socket's buffer was full",
             )?;
-            let refused = source.malformed + source.foreign + source.other_epoch + source.unknown_streams;
+            let refused = sum([source.malformed, source.foreign, source.other_epoch, source.unknown_streams]);
             line(
                 f,
                 "refused",
@@ -418,9 +436,9 @@ impl Report {
             let max = duration_text(gap.max_ns());
             writeln!(f, "  {:<15} {core:>10}   {gaps}, {max}   {}", thread.name, thread.roles.join(" "))?;
         }
-        match self.threads.iter().map(|thread| thread.allocations).sum::<Option<u64>>() {
+        match self.threads.iter().map(|thread| thread.allocations).collect::<Option<Vec<u64>>>().map(sum) {
             Some(calls) => {
-                let lent: u64 = self.threads.iter().map(|thread| thread.allocations_lent).sum();
+                let lent = sum(self.threads.iter().map(|thread| thread.allocations_lent));
                 writeln!(
                     f,
                     "  allocator calls of hot threads in Live: {calls} (and {lent} served from their own reserve)"
@@ -527,7 +545,13 @@ fn row(f: &mut Formatter<'_>, what: &str, time: &Histogram, meaning: &str) -> fm
 
 #[cfg(test)]
 mod tests {
-    use super::{duration_text, grouped};
+    use super::{duration_text, grouped, rate_text, short};
+
+    #[test]
+    fn a_rate_has_three_digits_and_a_large_one_is_whole() {
+        assert_eq!([0.0, 0.000_123_4, 0.099, 0.305, 1.0].map(rate_text), ["0", "1.23e-4", "9.90e-2", "0.305", "1.000"]);
+        assert_eq!([0.5, 9.999, 10.4, 19_999.6].map(short), ["0.500", "9.999", "10", "20,000"]);
+    }
 
     #[test]
     fn numbers_are_grouped_and_times_carry_their_unit() {

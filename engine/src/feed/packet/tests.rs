@@ -1,10 +1,20 @@
 #![allow(clippy::unwrap_used, reason = "harness")]
 
 use super::{
-    Answered, Encoding, Part, Position, Reply, Request, Status, Welcome, encode_hello, reply, request, write_answer,
-    write_welcome,
+    Answered, Encoding, ErrorCode, Part, Position, Reply, Request, Status, Welcome, encode_hello, reply, request,
+    status_name, write_answer, write_welcome,
 };
 use proptest::prelude::{any, proptest};
+
+#[test]
+fn each_status_but_that_of_an_answer_has_a_name_of_its_own() {
+    let numbers = (0..=u16::MAX).filter(|status| status_name(*status).is_some());
+    let expected = ErrorCode::ALL.map(|code| code as u16).into_iter().chain(256..=261);
+    assert_eq!(numbers.clone().collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    let names: std::collections::BTreeSet<_> = numbers.clone().filter_map(status_name).collect();
+    assert_eq!(names.len(), numbers.count());
+    assert_eq!([5, 256, 261].map(status_name), ["launch_deadline", "malformed", "soft"].map(Some));
+}
 
 fn a_part(payload: &[u8], bits: u32, encoding: Encoding) -> Part<'_> {
     let (epoch, session, sequence) = (7, 1 << 60, u64::MAX - 1);

@@ -2,10 +2,10 @@
 //!
 //! Pure.
 
-use super::super::compare::{Comparison, Difference, Rate, short};
+use super::super::compare::{Comparison, Difference, Rate};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_report::page::{Column, Markup};
-use pinwheel_report::report::duration_text;
+use pinwheel_report::report::{duration_text, short};
 
 /// Writes the section. `names` are those of this run and of the other one.
 pub fn write(compared: &Comparison, names: [&str; 2], page: &mut Markup) {

@@ -2,6 +2,7 @@
 //!
 //! Owns the result that is awaited. Bounds: one command at a time; the end of the runs waits [`LEAVE_LIMIT`] for it.
 
+use crate::source::Reply;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
@@ -10,14 +11,11 @@ const LEAVE_LIMIT: Duration = Duration::from_secs(10);
 
 /// At most one command under way.
 #[derive(Debug, Default)]
-pub(super) struct Aside(Option<Receiver<Result<(), String>>>);
+pub(super) struct Aside(Option<Receiver<Result<(), Reply>>>);
 
 impl Aside {
     /// Runs `execute` on a thread of its own.
-    pub(super) fn begin(
-        &mut self,
-        execute: impl FnOnce() -> Result<(), String> + Send + 'static,
-    ) -> Result<(), String> {
+    pub(super) fn begin(&mut self, execute: impl FnOnce() -> Result<(), Reply> + Send + 'static) -> Result<(), String> {
         if self.0.is_some() {
             return Err("the change before is still being prepared; wait for its end".to_owned());
         }
@@ -28,12 +26,14 @@ impl Aside {
         Ok(())
     }
 
-    /// Why the command failed, once it has.
-    pub(super) fn refusal(&mut self) -> Option<String> {
+    /// What the console says of the command's failure, once it has failed.
+    pub(super) fn refusal(&mut self) -> Option<Reply> {
         let result = match self.0.as_ref()?.try_recv() {
             Err(TryRecvError::Empty) => return None,
             Ok(result) => result.err(),
-            Err(TryRecvError::Disconnected) => Some("the command panicked; standard error has the reason".to_owned()),
+            Err(TryRecvError::Disconnected) => {
+                Some(Reply::Refused("the command panicked; standard error has the reason".to_owned()))
+            }
         };
         self.0 = None;
         result
@@ -58,14 +58,14 @@ pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Aside, channel};
+    use super::{Aside, Reply, channel};
     use std::time::Duration;
 
     #[test]
     fn a_command_that_takes_long_is_not_waited_for_and_its_refusal_comes_later() {
         let mut aside = Aside::default();
         let (go_on, waits) = channel::<()>();
-        aside.begin(move || waits.recv().map_err(|_| "no such plugin".to_owned())).unwrap();
+        aside.begin(move || waits.recv().map_err(|_| Reply::Refused("no such plugin".to_owned()))).unwrap();
         assert_eq!(aside.refusal(), None);
         assert!(aside.begin(|| Ok(())).is_err_and(|said| said.contains("still being prepared")));
         drop(go_on);
@@ -73,7 +73,7 @@ mod tests {
             std::thread::park_timeout(Duration::from_millis(1));
             aside.refusal()
         });
-        assert_eq!(looks.take(60_000).flatten().next().as_deref(), Some("no such plugin"));
+        assert_eq!(looks.take(60_000).flatten().next(), Some(Reply::Refused("no such plugin".to_owned())));
         assert!(aside.begin(|| Ok(())).is_ok());
     }
 }

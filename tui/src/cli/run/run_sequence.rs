@@ -160,11 +160,14 @@ impl RunSequence {
                 return Ok(());
             }
         }
-        if matches!(command, Command::Decoder { .. } | Command::Model { .. } | Command::Shadow { .. }) {
+        if prepares_decoders(command, &self.engine()?.profile()) {
             let (execute, command, by) = (self.engine()?.commands(), command.clone(), by.clone());
-            let what = command.to_string();
-            let refused = move |why| format!("{what} refused: {why}");
-            return self.aside.begin(move || execute(command, &by).map(drop).map_err(refused));
+            return self.aside.begin(move || {
+                execute(command.clone(), &by).map(drop).map_err(|why| match command {
+                    Command::Profile { name, .. } => Reply::SwitchRefused { name, why: why.to_string() },
+                    command => Reply::Refused(format!("{command} refused: {why}")),
+                })
+            });
         }
         let accepted = self.engine()?.execute(command.clone(), by).map_err(|refused| refused.to_string())?;
         if let Accepted::Input(answer) = accepted {
@@ -229,7 +232,7 @@ impl RunSequence {
                 Err(TryRecvError::Disconnected) => self.fail("the thread that started it ended without a result"),
             },
         }
-        self.replies.extend(self.aside.refusal().map(Reply::Refused));
+        self.replies.extend(self.aside.refusal());
         self.answers.retain(|answer| match answer.try_recv() {
             Ok(Err(said)) => {
                 self.replies.push(Reply::Refused(said));
@@ -379,5 +382,33 @@ impl RunSequence {
     }
 }
 
+/// Whether `command` may take as long as a start, on an engine with this profile in force: a plugin loads. Other
+/// switches of the profile wait for nothing that is prepared.
+fn prepares_decoders(command: &Command, in_force: &Profile) -> bool {
+    match command {
+        Command::Decoder { .. } | Command::Model { .. } | Command::Shadow { .. } => true,
+        Command::Profile { name, text: Some(text), .. } => Profile::parse(text, name)
+            .is_ok_and(|next| (&next.decoder, &next.streams) != (&in_force.decoder, &in_force.streams)),
+        _ => false,
+    }
+}
+
 /// Refusal of a new input while the engine drains.
 const DRAINING: &str = "the engine is draining and takes no other input; start a new run after its end";
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Command, Profile, prepares_decoders};
+    use pinwheel_engine::profile::{Decoder, SpinPolicy};
+
+    #[test]
+    fn a_switch_to_other_decoders_is_not_waited_for_and_any_other_is_made_at_once() {
+        let (lab, _) = Profile::load("lab", None).unwrap();
+        let to = |profile: &Profile| prepares_decoders(&Command::profile("mine", profile, None).unwrap(), &lab);
+        let slow = Decoder::from_text("plugin:slow.so").unwrap();
+        assert!(to(&Profile { decoder: slow, ..lab.clone() }));
+        assert!(!to(&Profile { spin: SpinPolicy::Shared, ..lab.clone() }));
+        assert!(!prepares_decoders(&Command::Drain, &lab));
+    }
+}

@@ -3,13 +3,12 @@
 use crate::cli::refusal::Refusal;
 use std::io;
 use std::path::Path;
-use tokio::net::TcpStream;
 
 /// Accepts connections by TLS; there is none in this build.
 pub enum Acceptor {}
 
 impl Acceptor {
-    pub async fn accept(&self, _: TcpStream) -> io::Result<TcpStream> {
+    pub async fn accept<S>(&self, _: S) -> io::Result<S> {
         match *self {}
     }
 }

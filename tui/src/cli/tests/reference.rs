@@ -242,7 +242,8 @@ fn ron(value: &Value, of: &str) -> String {
     match (value, inner) {
         (Value::Null, _) => "None".to_owned(),
         (_, Some(inner)) => format!("Some({})", ron(value, inner)),
-        (Value::String(text), _) if of != "String" => text.clone(),
+        // A variant: texts within other values begin with a small letter.
+        (Value::String(text), _) if of != "String" && text.starts_with(char::is_uppercase) => text.clone(),
         (Value::Array(values), _) => {
             format!("[{}]", values.iter().map(|value| ron(value, "")).collect::<Vec<_>>().join(", "))
         }

@@ -74,7 +74,7 @@ fn lists_and_help_are_there_below_80_columns() {
 const QUESTIONS: [(&str, &[Key], &[&str]); 7] = [
     ("drain", &[Key::Char('M'), Key::Char('d')], &["placed there.", "do it", "do not"]),
     ("kill", &[Key::Char('M'), Key::Char('K'), Key::Char('k')], &["restarts it.", "k_", "type kill 0", "do not"]),
-    ("prod", &[Key::Char('p'), Key::Char('1')], &["lab → prod", "work-0", "wait_ms: 100) → None", "apply", "do not"]),
+    ("prod", &[Key::Char('p'), Key::Char('1')], &["lab → prod", "work-0", "quiet_s: 30) → None", "apply", "do not"]),
     ("quit", &[Key::Char('q')], &["is answered.", "drain and quit", "go on", "w: why"]),
     ("hold", &[Key::Char('H')], &["path are answered.", "yes", "no"]),
     ("rate", &[Key::Char('R'), Key::Char('7')], &["7_", "if you like", "take it", "stay at"]),
@@ -109,7 +109,7 @@ fn a_change_of_a_profile_shows_both_values_however_narrow_the_screen() {
             keys(&mut model, pressed);
             let screen = text(&drawn(&model));
             let joined = screen.split(|c: char| c.is_whitespace() || c == '│').collect::<String>();
-            for change in ["courtesy:(quiet_s:30,wait_ms:100)→None", "limits.heartbeat_ms:20→10"] {
+            for change in ["courtesy:(wait_ms:100,quiet_s:30)→None", "limits.heartbeat_ms:20→10"] {
                 assert!(joined.contains(change), "{size:?} {change}: {screen}");
             }
             assert!(screen.contains(" more: ") || screen.contains("workers: 8 → 16"), "{screen}");

@@ -7,6 +7,7 @@ use super::postmortem;
 use crate::after::{Ends, look};
 use crate::draw::Draw;
 use crate::engine::{Engine, Out, PATIENCE};
+use crate::leftovers;
 use crate::tally::Tally;
 use crate::world::{Hang, Ran, World};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
@@ -166,7 +167,7 @@ fn filled_meanwhile(world: &World, draw: &mut Draw, tally: &mut Tally) {
 
 /// A control group with little memory: the system may kill the engine, whose board is then to be read.
 fn grouped(world: &World, draw: &mut Draw, tally: &mut Tally) {
-    let group = PathBuf::from(format!("/sys/fs/cgroup/memory/pinwheel-stranger-{}", std::process::id()));
+    let group = leftovers::group(std::process::id());
     let megabytes = draw.between(8, 200);
     let made = fs::create_dir_all(&group)
         .and_then(|()| fs::write(group.join("memory.limit_in_bytes"), format!("{}", megabytes << 20)));

@@ -161,7 +161,7 @@ impl Fed {
         let path = world.path("shots.fifo");
         rustix::fs::mknodat(rustix::fs::CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
         let mut command = Command::new("sh");
-        command.args(["-c", "exec cat shots.b8 >shots.fifo"]).current_dir(&world.dir).stdin(Stdio::null());
+        world.dress(command.args(["-c", "exec cat shots.b8 >shots.fifo"]));
         Ok(Fed(command.stderr(Stdio::null()).spawn()?))
     }
 }

@@ -5,7 +5,8 @@
 //!
 //! # What is left out of some snapshots
 //! Slots: see [`super::slots`]. Histograms and input health come in turn: of each stream once a
-//! second, of each stage twice a second, of each thread's gaps five times a second. An alarm that
+//! second, with its wrong answers by deadline, of each stage twice a second, of each thread's gaps
+//! five times a second. An alarm that
 //! is just being written keeps its previous words. Everything else is in every snapshot, and the
 //! last snapshot contains everything.
 
@@ -57,7 +58,11 @@ impl Encoder {
         for stream in 0..shape.streams as usize {
             let health = board.stream_feed(stream);
             turns.push(turn((board.place_of_block(health), size_of_val(health)), STREAMS_EVERY, stream));
-            turns.push(turn(histogram(&board.stream_harvest(stream).latency), STREAMS_EVERY, stream));
+            let harvest = board.stream_harvest(stream);
+            turns.push(turn(histogram(&harvest.latency), STREAMS_EVERY, stream));
+            // Rates at deadlines are made of these and of the latencies: both are of one moment.
+            let wrong_in = (board.place_of(&harvest.wrong_in[0]), size_of_val(&harvest.wrong_in));
+            turns.push(turn(wrong_in, STREAMS_EVERY, stream));
         }
         let stages = (0..shape.silos as usize).flat_map(|silo| &board.latency(silo).stages);
         turns.extend(stages.enumerate().map(|(number, block)| turn(histogram(block), STAGES_EVERY, number)));

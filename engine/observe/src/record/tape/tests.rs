@@ -6,6 +6,8 @@ use super::{
     Detail, Encoder, Head, Kind, Packer, Tape, entry, pack, picture, pictured, put_varint, take_varint, unzigzag,
     zigzag,
 };
+use crate::board::deadlines::wrong_or_late;
+use crate::board::histogram::Measured;
 use crate::board::image::Image;
 use crate::board::{Board, Place, Shape, add, set};
 use crate::clock::Clock;
@@ -159,6 +161,28 @@ fn what_the_board_shows_of_threads_stages_and_open_slots_is_what_the_recording_s
     let direct = board.snapshot(&Clock::standing(at, Ticks(1_000), TickRate::NANOS));
     let value = |snapshot| serde_json::to_value(snapshot).unwrap();
     assert_eq!(value(replayed), value(direct), "few enough slots: all of them are in the snapshot");
+}
+
+/// A snapshot has the latencies of a stream once a second, and the number of its answers always.
+#[test]
+fn rates_at_deadlines_are_those_of_the_answers_whose_latencies_are_recorded() {
+    let board = board();
+    let (mut encoder, took) = (Encoder::new(&board), Measured::of(3_000_000));
+    for number in 0..25 {
+        for block in (0..3).map(|stream| board.stream_harvest(stream)) {
+            (0..4).for_each(|_| block.latency.record(took.ns()));
+            add(&block.wrong_in[took.first_deadline().unwrap()], 1);
+            [&block.answered, &block.judged].into_iter().for_each(|word| add(word, 4));
+            add(&block.logical_errors, 1);
+        }
+        let at = Ticks(2_000 + number);
+        drop(if number == 0 { encoder.key(&board, at) } else { encoder.delta(&board, at, Detail::Thin) });
+        let snapshot = encoder.shadow().board().unwrap().snapshot(&Clock::standing(at, Ticks(1_000), TickRate::NANOS));
+        for rate in wrong_or_late(&snapshot.streams).unwrap() {
+            let quarters = if rate.deadline_ns < took.ns() { 4 } else { 1 };
+            assert_eq!(4 * rate.shots, quarters * rate.of, "snapshot {number}: {rate:?}");
+        }
+    }
 }
 
 #[test]

@@ -493,6 +493,15 @@ fn a_condition_is_raised_from_its_limit_on_kept_above_its_hysteresis_and_ends_af
     assert_eq!(settle(&mut world, 4.99, 2 * HOLD_NS), Some(AlarmState::Active));
     assert_eq!(settle(&mut world, 4.99, 2 * HOLD_NS + 1), Some(AlarmState::Ended));
     assert_eq!(world.dog.alarms.find(RuleId::Clock, Site::Silo(0, 0)), None, "nothing is no alarm, whatever the limit");
+    // Nor does nothing keep one.
+    let clock = |world: &mut World, value: f64, after_ns: u64| {
+        let at = Ticks(now(world).0 + after_ns);
+        let found = condition(RuleId::Clock, Site::Silo(0, 0), value, None, plain(Cause::Overload, "why".to_owned()));
+        world.dog.settle(vec![found], at, &mut world.done);
+        world.dog.alarms.find(RuleId::Clock, Site::Silo(0, 0)).map(|place| world.dog.alarms.record(place).state)
+    };
+    assert_eq!(clock(&mut world, 1.0, 0), Some(AlarmState::Active));
+    assert_eq!(clock(&mut world, 0.0, 2 * HOLD_NS), Some(AlarmState::Ended));
 }
 
 #[test]
