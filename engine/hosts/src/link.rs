@@ -14,8 +14,8 @@
 //! | `table` | hosts that are there, questions that wait |
 //! | `outgoing` | the threads that send |
 //!
-//! Owns one zenoh session, and a thread for each host that something is sent to. Handlers run on
-//! zenoh's threads: see [`Handlers`].
+//! Owns one zenoh session, a thread for each host that something is sent to, and at the end one that
+//! closes the session. Handlers run on zenoh's threads: see [`Handlers`].
 //! Bounds: [`BODY_BYTES_MAX`], [`QUESTIONS_MAX`], [`IN_HAND_MAX`], [`QUEUE_BYTES_MAX`],
 //! [`HOSTS_MAX`], [`LEASE`], [`SEND_BLOCKED_LIMIT`]. Never prints and never installs a logger.
 //! Hosts are connected directly; none passes on what another said.

@@ -10,6 +10,7 @@ use super::super::{DecodeError, Decoded, Matcher};
 use super::cut::Cut;
 use super::{Form, WindowModel};
 use crate::code::{flip, ones};
+use crate::predecode::Local;
 
 /// Decodes one window per call, of any shot: the shot's state is its carry and its observables.
 pub struct WindowWorker {
@@ -144,12 +145,10 @@ impl WindowWorker {
         let Form { cut, local: Some(local), .. } = &model.forms[window.form] else {
             return self.window(index, carry, observables).map(|_| 0);
         };
-        let words = cut.graph.detector_words;
-        let (syndrome, residual) = (&mut self.syndrome[..words], &mut self.residual[..words]);
-        syndrome.fill(0);
-        ones(&carry[window.own_words.clone()]).for_each(|bit| flip(syndrome, cut.detector_at(bit)));
         self.edges.clear();
-        local.resolve_edges(syndrome, residual, |edge| self.edges.push(edge));
+        let own = &carry[window.own_words.clone()];
+        let residual =
+            resolved(cut, local, own, (&mut self.syndrome, &mut self.residual), |edge| self.edges.push(edge));
         let explained = commit_edges(cut, &self.edges, &mut carry[window.words.clone()], observables);
         matched(&mut self.matchers[window.form], cut, ones(residual), &mut self.flipped, observables)?;
         self.settle(index, carry, observables);
@@ -185,17 +184,13 @@ impl WindowWorker {
         let Self { model, matchers, flipped, syndrome, residual, .. } = self;
         let [.., before, last] = &*model.windows else { return };
         let Form { cut, local, .. } = &model.forms[last.form];
-        let fired = ones(&carry[last.own_words.start..before.own_words.end]).map(|bit| cut.detector_at(bit));
-        let words = cut.graph.detector_words;
-        let (syndrome, residual) = (&mut syndrome[..words], &mut residual[..words]);
-        syndrome.fill(0);
-        fired.for_each(|detector| flip(syndrome, detector));
-        match local {
-            Some(local) => local.resolve_edges(syndrome, residual, |_| {}),
-            None => residual.copy_from_slice(syndrome),
-        }
+        let (matcher, dropped) = (&mut matchers[last.form], &mut flipped[..model.observable_words]);
+        let common = &carry[last.own_words.start..before.own_words.end];
         // Rounds that are missing may leave an event without a partner.
-        let _dropped = matchers[last.form].matched(ones(residual), &mut flipped[..model.observable_words]);
+        let _unmatched = match local {
+            Some(local) => matcher.matched(ones(resolved(cut, local, common, (syndrome, residual), |_| {})), dropped),
+            None => matcher.matched(ones(common).map(|bit| cut.detector_at(bit)), dropped),
+        };
     }
 
     /// Matches, and commits edge by edge; returns the committed weight.
@@ -214,6 +209,22 @@ impl WindowWorker {
         let committed = self.edges.iter().filter_map(|&edge| cut.commits[edge as usize].as_ref());
         Ok(committed.map(|commit| commit.weight).sum())
     }
+}
+
+/// What predecoding leaves of the events in `words` of a window. Calls `each` with the resolved edges.
+fn resolved<'a>(
+    cut: &Cut,
+    local: &Local,
+    words: &[u64],
+    (syndrome, residual): (&mut [u64], &'a mut [u64]),
+    each: impl FnMut(u32),
+) -> &'a [u64] {
+    let count = cut.graph.detector_words;
+    let (syndrome, residual) = (&mut syndrome[..count], &mut residual[..count]);
+    syndrome.fill(0);
+    ones(words).for_each(|bit| flip(syndrome, cut.detector_at(bit)));
+    local.resolve_edges(syndrome, residual, each);
+    residual
 }
 
 /// Matches `defects` of a window: writes its observables to `flipped`, or to `observables` if the
