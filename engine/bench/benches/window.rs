@@ -51,8 +51,8 @@ fn lengths(suite: &mut Suite, code: &str, distance: u32, rounds: u32) -> Reading
     windows
 }
 
-/// Median time of the last window, and of the windows between the first and the last, decoded as a worker decodes
-/// shots that arrive by rounds.
+/// Median time of the last window, and of the windows between the first and the last, decoded as a
+/// worker decodes shots that arrive by rounds.
 fn windows(model: &Model, ready: &Arc<WindowModel>, shots: u64) -> Vec<f64> {
     let mut worker = WindowWorker::new(Arc::clone(ready));
     let mut carry = vec![0; ready.carry_words()];

@@ -1,4 +1,5 @@
-//! Two counts for each of some numbers, as a row of results names them: `errors_with_faults=3`, `E12`.
+//! Two counts for each of some numbers, as a row of results names them: `errors_with_faults=3`,
+//! `E12`.
 //!
 //! Pure. Bounds: the numbers that the caller counts.
 
@@ -41,7 +42,8 @@ impl Tallies {
         named.filter(|(_, count)| *count > 0).collect()
     }
 
-    /// Those of a row with one of `names`, counted at the number that `place` gives them, if it does.
+    /// Those of a row with one of `names`, counted at the number that `place` gives them, if it
+    /// does.
     pub(crate) fn of_row(
         counts: &BTreeMap<String, u64>,
         names: Names,

@@ -14,11 +14,11 @@
 //! | `table` | hosts that are there, questions that wait |
 //! | `outgoing` | the threads that send |
 //!
-//! Owns one zenoh session, a thread for each host that something is sent to, and at the end one that
-//! closes the session. Handlers run on zenoh's threads: see [`Handlers`].
-//! Bounds: [`BODY_BYTES_MAX`], [`QUESTIONS_MAX`], [`IN_HAND_MAX`], [`QUEUE_BYTES_MAX`],
-//! [`HOSTS_MAX`], [`LEASE`], [`SEND_BLOCKED_LIMIT`]. Never prints and never installs a logger.
-//! Hosts are connected directly; none passes on what another said.
+//! Owns one zenoh session, a thread for each host that something is sent to, and at the end one
+//! that closes the session. Handlers run on zenoh's threads: see [`Handlers`]. Bounds:
+//! [`BODY_BYTES_MAX`], [`QUESTIONS_MAX`], [`IN_HAND_MAX`], [`QUEUE_BYTES_MAX`], [`HOSTS_MAX`],
+//! [`LEASE`], [`SEND_BLOCKED_LIMIT`]. Never prints and never installs a logger. Hosts are connected
+//! directly; none passes on what another said.
 //!
 //! # Threads
 //!
@@ -90,8 +90,8 @@ pub const HOSTS_MAX: usize = 256;
 pub const LEASE: Duration = Duration::from_millis(1_000);
 /// A connection that takes nothing for this long is closed.
 pub const SEND_BLOCKED_LIMIT: Duration = Duration::from_millis(1_000);
-/// Longest wait for the end of the session. A handshake with a host that has stopped holds it up for
-/// ten seconds; after this time it ends in the background.
+/// Longest wait for the end of the session. A handshake with a host that has stopped holds it up
+/// for ten seconds; after this time it ends in the background.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 /// Pause between two looks for another host of the same name, while the link opens.
 const NAMESAKE_ROUND: Duration = Duration::from_millis(100);

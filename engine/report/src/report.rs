@@ -568,8 +568,8 @@ fn stages(silos: &[SiloView]) -> Vec<(&'static str, Histogram)> {
     stages
 }
 
-/// The sum of counters, or the largest number: a recording or a report that another program wrote may
-/// have any counters.
+/// The sum of counters, or the largest number: a recording or a report that another program wrote
+/// may have any counters.
 pub fn sum(counters: impl IntoIterator<Item = u64>) -> u64 {
     counters.into_iter().fold(0, u64::saturating_add)
 }

@@ -142,8 +142,9 @@ fn left_in(run: &Path) -> Result<LeftBoard, RunError> {
     Ok(LeftBoard { file: BoardFile { path, pid, owner }, moment: Moment::new(at, image) })
 }
 
-/// The board of an ended process in `directory` whose run has this name or directory. A board of a user who is neither
-/// the owner of that directory nor ours nor root is not of that run, whatever it says.
+/// The board of an ended process in `directory` whose run has this name or directory. A board of a
+/// user who is neither the owner of that directory nor ours nor root is not of that run, whatever
+/// it says.
 pub fn left_by(directory: &Path, run: &str) -> Option<LeftBoard> {
     let wanted = Path::new(run).canonicalize().ok();
     image::files(directory).into_iter().find_map(|file| {

@@ -127,8 +127,8 @@ struct Revert {
     is_due: bool,
 }
 
-/// Most times that the decoders of a profile that returns are prepared: each other change meanwhile needs
-/// another time.
+/// Most times that the decoders of a profile that returns are prepared: each other change meanwhile
+/// needs another time.
 const RETURNS_MAX: usize = 8;
 
 /// The command state of one engine.
@@ -171,8 +171,8 @@ impl SharedSteering {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Restores the profile of a limited switch that has ended, as [`Steering::step`] has said. Prepares its
-    /// decoders without the lock: by another model that takes as long as a start.
+    /// Restores the profile of a limited switch that has ended, as [`Steering::step`] has said.
+    /// Prepares its decoders without the lock: by another model that takes as long as a start.
     pub(super) fn restore(&self) {
         for turn in 1..=RETURNS_MAX {
             let (revert, other, epoch) = {
@@ -321,8 +321,9 @@ impl Steering {
         }
     }
 
-    /// Passes other decoders on, and ends a drill whose time is over. Returns whether a limited switch has
-    /// ended: then [`SharedSteering::restore`] is to be called, on a thread that may wait.
+    /// Passes other decoders on, and ends a drill whose time is over. Returns whether a limited
+    /// switch has ended: then [`SharedSteering::restore`] is to be called, on a thread that may
+    /// wait.
     pub(super) fn step(&mut self, now: Ticks) -> bool {
         self.handles.decoders.step();
         let phase = Phase::from_code(board::get(&self.handles.board.header().phase));
@@ -341,7 +342,8 @@ impl Steering {
         true
     }
 
-    /// Restores the profile of a limited switch, with its decoders, or with those in force if `change` is refused.
+    /// Restores the profile of a limited switch, with its decoders, or with those in force if
+    /// `change` is refused.
     fn restore(&mut self, revert: Revert, change: Result<Option<Change>, ChangeRefused>) {
         self.revert = None;
         let (profile, change) = match change {

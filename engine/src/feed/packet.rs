@@ -108,7 +108,8 @@ impl Status {
     }
 }
 
-/// The name of the status of an answer that is an error: of the engine's code, or one of [`Status`].
+/// The name of the status of an answer that is an error: of the engine's code, or one of
+/// [`Status`].
 pub fn status_name(status: u16) -> Option<&'static str> {
     let code = ErrorCode::from_number(status).map(ErrorCode::name);
     code.or_else(|| Status::ALL.into_iter().find(|one| *one as u16 == status).map(Status::name))

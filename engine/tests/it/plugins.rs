@@ -262,8 +262,8 @@ fn what_a_plugin_has_started_ends_with_the_engine() {
     assert_eq!(has_ended, Ok(1), "a process still has the FIFO open");
 }
 
-/// Most runs until another decoder takes the place of a spoiled one between two spoiled shots: beside others its
-/// process starts slowly.
+/// Most runs until another decoder takes the place of a spoiled one between two spoiled shots:
+/// beside others its process starts slowly.
 const RUNS: usize = 3;
 
 /// The plugin does `what` to each shot with detector 0: those are answered with `status`. If it is for good,
@@ -462,7 +462,8 @@ fn a_limited_switch_that_ends_waits_for_a_plugin_and_the_engine_does_not() {
         execute(&engine, Command::profile("lent", &quick, Some(Duration::from_secs(for_s))).unwrap()).unwrap();
     };
     lend(600);
-    // By another model the plugin of the start has to load anew, which it does once the gate is opened.
+    // By another model the plugin of the start has to load anew, which it does once the gate is
+    // opened.
     std::fs::remove_file(&gate).unwrap();
     mknodat(CWD, &gate, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     execute(&engine, Command::Model { file: Some(other.display().to_string()), stream: None }).unwrap();

@@ -37,8 +37,8 @@ fn completions_text(shell: Shell, grammar: &Command) -> Vec<u8> {
     text
 }
 
-/// The grammar without hidden commands and options, which generators of completions do not leave out. A command gives up
-/// none of its parts, so it is made again.
+/// The grammar without hidden commands and options, which generators of completions do not leave
+/// out. A command gives up none of its parts, so it is made again.
 fn without_hidden(command: &Command) -> Command {
     // A name has to be static here. The process ends soon.
     let text = |text: &str| -> &'static str { text.to_owned().leak() };

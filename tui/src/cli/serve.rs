@@ -9,10 +9,11 @@
 //!                                   └───▶ Origin? ─▶ websocket ─▶ token? ─▶ one of eight? ─▶ terminal ◀─▶ attach
 //! ```
 //!
-//! Bounds: [`CONNECTIONS_MAX`] connections, [`viewer::VIEWERS_MAX`] of them viewers; [`HANDSHAKE_TIME`] for TLS and for
-//! the head of a request, [`STILL_TIME`] without a byte and [`PAGE_TIME`] in all for a connection that stays no viewer,
-//! [`END_TIME`] for the end. A viewer that stops reading stops its own console alone: [`viewer`]. A signal ends the
-//! viewers' consoles, then this process.
+//! Bounds: [`CONNECTIONS_MAX`] connections, [`viewer::VIEWERS_MAX`] of them viewers;
+//! [`HANDSHAKE_TIME`] for TLS and for the head of a request, [`STILL_TIME`] without a byte and
+//! [`PAGE_TIME`] in all for a connection that stays no viewer, [`END_TIME`] for the end. A viewer
+//! that stops reading stops its own console alone: [`viewer`]. A signal ends the viewers' consoles,
+//! then this process.
 
 mod access;
 mod pages;

@@ -14,8 +14,8 @@ pub struct WrongOrLate {
     pub deadline_ns: u64,
     /// Shots that have an answer by now, but no right one by the deadline.
     pub shots: u64,
-    /// All answers, errors included, as far as their latencies are known: a recording has those of a
-    /// stream once a second.
+    /// All answers, errors included, as far as their latencies are known: a recording has those of
+    /// a stream once a second.
     pub of: u64,
 }
 

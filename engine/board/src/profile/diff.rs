@@ -1,8 +1,8 @@
 //! Differences between two profiles, and when each takes effect.
 //!
 //! Generic: both are serialized and walked together, so a new field cannot be forgotten; only
-//! [`LIVE`] lists the fields that apply live. Values are shown as each profile's text has them. Cold,
-//! pure, bounded by the profiles. Never applies anything.
+//! [`LIVE`] lists the fields that apply live. Values are shown as each profile's text has them.
+//! Cold, pure, bounded by the profiles. Never applies anything.
 
 use std::collections::BTreeMap;
 

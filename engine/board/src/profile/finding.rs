@@ -258,7 +258,8 @@ fn say(code: &Ron, token: &str) -> Said {
     }
 }
 
-/// The only record that has the field `name`, and how a profile writes that field; `None` if there are several.
+/// The only record that has the field `name`, and how a profile writes that field; `None` if there
+/// are several.
 fn record_of(name: &str) -> Option<(String, String)> {
     let fields = locate::fields(BASE);
     let is_record = |path: &str| {

@@ -43,8 +43,8 @@ pub(super) fn one_line(profile: &Profile) -> Result<String, ron::Error> {
     ron::ser::to_string_pretty(profile, config).map(|text| bare(&text))
 }
 
-/// `text`, which RON has written, with `None` and `Some` of every kind as a profile has them: RON writes
-/// `r#None` for a variant of that name.
+/// `text`, which RON has written, with `None` and `Some` of every kind as a profile has them: RON
+/// writes `r#None` for a variant of that name.
 pub(super) fn bare(text: &str) -> String {
     let (mut bare, mut rest, mut is_string) = (String::with_capacity(text.len()), text, false);
     while let Some(first) = rest.chars().next() {

@@ -262,7 +262,8 @@ fn entry(name: String, dir: Option<&Path>) -> ProfileEntry {
     }
 }
 
-/// The file of the profile `name`. A link that leads nowhere is one: it was meant to replace what is built in.
+/// The file of the profile `name`. A link that leads nowhere is one: it was meant to replace what
+/// is built in.
 fn file_in(dir: &Path, name: &str) -> Option<PathBuf> {
     let path = dir.join(format!("{name}.ron"));
     path.symlink_metadata().is_ok().then_some(path)
@@ -274,7 +275,8 @@ fn names_in(dir: &Path) -> BTreeSet<String> {
     let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
     for path in paths.filter(|path| path.extension().is_some_and(|end| end == "ron")) {
         let name = path.file_stem().and_then(|name| name.to_str());
-        // The files of the console's keys and colours are in the same directory and are not profiles.
+        // The files of the console's keys and colours are in the same directory and are not
+        // profiles.
         names.extend(name.filter(|name| !["keys", "theme"].contains(name)).map(str::to_owned));
         if names.len() > ENTRIES_MAX {
             names.pop_last();

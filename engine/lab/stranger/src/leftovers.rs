@@ -1,7 +1,9 @@
-//! What a stranger that is killed leaves: its directories, mounts in them, a control group, and programs that run there.
+//! What a stranger that is killed leaves: its directories, mounts in them, a control group, and
+//! programs that run there.
 //!
-//! Removed by a process of its own, which waits for the stranger's end; a signal to the stranger's group does not reach
-//! it. Nothing is left to it when the stranger ends by itself. Bounds: [`TRIES`] looks for programs.
+//! Removed by a process of its own, which waits for the stranger's end; a signal to the stranger's
+//! group does not reach it. Nothing is left to it when the stranger ends by itself. Bounds:
+//! [`TRIES`] looks for programs.
 //!
 //! # Why no handler of signals
 //! Signal 9 has none, and a round waits in many places.
@@ -89,8 +91,8 @@ fn remove(pid: u32) {
     let _ = fs::remove_dir(group(pid));
 }
 
-/// Processes with a variable that names a directory of this prefix, as [`World::dress`](crate::world::World::dress)
-/// sets some.
+/// Processes with a variable that names a directory of this prefix, as
+/// [`World::dress`](crate::world::World::dress) sets some.
 fn programs(prefix: &str) -> Vec<Pid> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let found = processes.filter_map(|entry| {

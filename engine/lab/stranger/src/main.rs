@@ -22,8 +22,8 @@
 //! computed here from the error model ([`model`]). Other decoders are to agree in nine of ten shots.
 //! *Hang*: anything that does not end, or does not go on, within [`engine::PATIENCE`].
 //!
-//! Exit status 0: sound; 1: a violation; 2: the environment cannot be used. Whatever ends it, its directories and the
-//! programs in them go with it ([`leftovers`]).
+//! Exit status 0: sound; 1: a violation; 2: the environment cannot be used. Whatever ends it, its
+//! directories and the programs in them go with it ([`leftovers`]).
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -1,8 +1,8 @@
 //! A round's own directories, and the program run in them.
 //!
-//! Owned by one round; removed at its end, or by [`leftovers`]. Everything that the program may touch lies below
-//! [`World::dir`] on disk or [`World::shm`] in memory. [`World::run`] bounds each command's time; what
-//! does not end by then is killed and reported with the states of its threads.
+//! Owned by one round; removed at its end, or by [`leftovers`]. Everything that the program may
+//! touch lies below [`World::dir`] on disk or [`World::shm`] in memory. [`World::run`] bounds each
+//! command's time; what does not end by then is killed and reported with the states of its threads.
 
 use crate::leftovers;
 use serde_json::{Value, json};

@@ -54,7 +54,8 @@ fn between(report: &Value) -> String {
     interval(report, "logical_error_rate_ci95").replace(" to ", " and ")
 }
 
-/// The answers that are not to be trusted, and the rate of the others; nothing if the run had no bound for them.
+/// The answers that are not to be trusted, and the rate of the others; nothing if the run had no
+/// bound for them.
 fn not_trusted(run: &Evidence, page: &mut Markup) {
     let Some(abstention) = run.report.get("abstention").filter(|found| found.is_object()) else { return };
     let share = abstention.get("share").and_then(Value::as_f64).unwrap_or(0.0) * 100.0;

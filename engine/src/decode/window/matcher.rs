@@ -155,9 +155,9 @@ impl WindowWorker {
         Ok(explained)
     }
 
-    /// As [`Self::window_predecoded`], for a shot that arrives by rounds: before the last window it also matches
-    /// what has arrived of that one, and drops the result. The last window's graph, which no other window has, is
-    /// in the cache then when the last round comes.
+    /// As [`Self::window_predecoded`], for a shot that arrives by rounds: before the last window it
+    /// also matches what has arrived of that one, and drops the result. The last window's graph,
+    /// which no other window has, is in the cache then when the last round comes.
     ///
     /// # Errors
     ///
@@ -211,7 +211,8 @@ impl WindowWorker {
     }
 }
 
-/// What predecoding leaves of the events in `words` of a window. Calls `each` with the resolved edges.
+/// What predecoding leaves of the events in `words` of a window. Calls `each` with the resolved
+/// edges.
 fn resolved<'a>(
     cut: &Cut,
     local: &Local,

@@ -382,8 +382,8 @@ impl RunSequence {
     }
 }
 
-/// Whether `command` may take as long as a start, on an engine with this profile in force: a plugin loads. Other
-/// switches of the profile wait for nothing that is prepared.
+/// Whether `command` may take as long as a start, on an engine with this profile in force: a plugin
+/// loads. Other switches of the profile wait for nothing that is prepared.
 fn prepares_decoders(command: &Command, in_force: &Profile) -> bool {
     match command {
         Command::Decoder { .. } | Command::Model { .. } | Command::Shadow { .. } => true,

@@ -3,8 +3,8 @@
 //! Owned by the connection's task. Bytes are counted below TLS, where the other side's pace shows.
 //!
 //! # Why not one time for all
-//! A file of the page comes through a slow line for minutes, and would be cut off in its middle. A reader that takes a
-//! byte now and then would hold its place for ever: hence the limit.
+//! A file of the page comes through a slow line for minutes, and would be cut off in its middle. A
+//! reader that takes a byte now and then would hold its place for ever: hence the limit.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -24,7 +24,8 @@ impl Passed {
         self.0.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Runs `work` until it ends, no byte passes for `still` (noticed within twice that), or `most` is over.
+    /// Runs `work` until it ends, no byte passes for `still` (noticed within twice that), or `most`
+    /// is over.
     pub async fn bound(&self, work: impl Future, still: Duration, most: Duration) {
         let stands_still = async {
             let mut before = self.0.load(Ordering::Relaxed);
@@ -119,7 +120,8 @@ mod tests {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
     }
 
-    /// How many of `steps` a connection makes, each of which passes a byte after 20 ms, within `most`.
+    /// How many of `steps` a connection makes, each of which passes a byte after 20 ms, within
+    /// `most`.
     fn made(steps: u32, passes: bool, most: Duration) -> u32 {
         let (passed, mut made) = (Passed::default(), 0);
         let work = async {

@@ -1,11 +1,12 @@
 //! What was refused, as lines on standard error: a limited number a minute.
 //!
-//! Connections put lines into a channel of [`WAITING_MAX`]; the accepting loop gives them to a thread that prints, and
-//! counts what it does not give. [`say`] escapes what a terminal would execute.
+//! Connections put lines into a channel of [`WAITING_MAX`]; the accepting loop gives them to a
+//! thread that prints, and counts what it does not give. [`say`] escapes what a terminal would
+//! execute.
 //!
 //! # Why a thread
-//! Whoever reads standard error may stop: a pager, or a terminal after Ctrl-S. Only this thread waits for it then, and the
-//! end of `serve` waits for at most [`END_TIME`].
+//! Whoever reads standard error may stop: a pager, or a terminal after Ctrl-S. Only this thread
+//! waits for it then, and the end of `serve` waits for at most [`END_TIME`].
 
 use crate::cli::say;
 use std::fmt::Arguments;
@@ -19,7 +20,8 @@ use tokio::time::sleep;
 
 /// Most lines printed in a minute.
 const LINES_PER_MINUTE: u32 = 30;
-/// Most lines that wait for the accepting loop, which drops further ones, or for the printing thread.
+/// Most lines that wait for the accepting loop, which drops further ones, or for the printing
+/// thread.
 const WAITING_MAX: usize = 64;
 /// Longest wait for the last lines, and between two looks whether they are printed.
 const END_TIME: Duration = Duration::from_secs(1);
