@@ -10,6 +10,7 @@ use pinwheel_edge::ring::spsc::{self, Consumer, Producer};
 use pinwheel_edge::slot::table::ReplyTo;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::sync::{DataWords, read_words, write_words};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Capacity of a lane from a link, in shots.
@@ -107,8 +108,10 @@ pub struct LaneOut {
     words: Arc<DataWords>,
     full: Consumer<u32>,
     free: Producer<u32>,
-    /// A shot that was peeked at and not taken.
-    next: Option<u32>,
+    /// Records taken from the ring and not yet taken out, oldest first.
+    waiting: VecDeque<u32>,
+    /// Which of them is next: those before it wait while the feed is held.
+    next: usize,
     detector_words: usize,
 }
 
@@ -120,7 +123,14 @@ pub fn lane(detector_words: usize, observable_words: usize, shots: usize) -> (La
     for number in 0..shots as u32 {
         assert!(free_end.push(number).is_ok(), "the free ring holds every buffer");
     }
-    let out = LaneOut { words: Arc::clone(&words), full: full_end, free: free_end, next: None, detector_words };
+    let out = LaneOut {
+        words: Arc::clone(&words),
+        full: full_end,
+        free: free_end,
+        waiting: VecDeque::with_capacity(shots),
+        next: 0,
+        detector_words,
+    };
     (LaneIn { words, full, free }, out)
 }
 
@@ -147,17 +157,37 @@ impl LaneIn {
 }
 
 impl LaneOut {
-    /// Stream, epoch and piece of the next record, without taking it.
+    /// Stream, epoch and piece of the oldest record, without taking it.
     pub fn peek(&mut self) -> Option<(u32, u32, Piece)> {
-        self.next = self.next.or_else(|| self.full.pop());
-        let record = self.words.record(self.next? as usize);
+        self.next = 0;
+        self.look()
+    }
+
+    /// The same of the oldest record that continues a shot of a stream for which `is_open` holds.
+    /// Other records wait. Looks at each of them once until [`LaneOut::peek`] starts anew.
+    pub fn peek_further(&mut self, is_open: impl Fn(u32) -> bool) -> Option<(u32, u32, Piece)> {
+        loop {
+            let record = self.look()?;
+            let (stream, _, piece) = record;
+            if !piece.begins() && is_open(stream) {
+                return Some(record);
+            }
+            self.next += 1;
+        }
+    }
+
+    fn look(&mut self) -> Option<(u32, u32, Piece)> {
+        if self.next == self.waiting.len() {
+            self.waiting.push_back(self.full.pop()?);
+        }
+        let record = self.words.record(*self.waiting.get(self.next)? as usize);
         let (word, piece) = (record[0].load(), Piece::of_word(record[PIECE].load()));
         Some((word as u32, (word >> 32) as u32, piece))
     }
 
-    /// Takes the next record and copies its words.
+    /// Takes the record last peeked at, or the oldest, and copies its words.
     pub fn take(&mut self, detectors: &mut [u64], observables: &mut [u64]) -> Option<Head> {
-        let number = self.next.take().or_else(|| self.full.pop())?;
+        let number = self.waiting.remove(self.next).or_else(|| self.full.pop())?;
         let record = self.words.record(number as usize);
         let mut words = [0; HEAD_WORDS];
         read_words(record, &mut words);
@@ -176,7 +206,7 @@ impl LaneOut {
 
     /// Number of shots in the lane.
     pub fn depth(&self) -> u64 {
-        self.full.depth() + u64::from(self.next.is_some())
+        self.full.depth() + self.waiting.len() as u64
     }
 
     /// Whether the sending end was dropped and the lane is empty.
@@ -219,5 +249,43 @@ mod tests {
             assert_eq!((detectors, observables), ([n, !n], [n / 2]));
         }
         assert!(feed.has_ended() && feed.take(&mut detectors, &mut observables).is_none());
+    }
+
+    #[test]
+    fn pieces_of_open_shots_pass_those_that_wait_and_these_keep_their_order() {
+        let (mut link, mut feed) = lane(1, 1, 8);
+        let put = |link: &mut super::LaneIn, stream: u32, piece: Piece| {
+            let reply_to = ReplyTo { peer: 0, sequence: 0 };
+            let (arrived, refused) = (Ticks(0), None);
+            let head = Head { stream, epoch: 0, sequence: 0, reply_to, arrived, truth_known: false, piece, refused };
+            assert!(link.put(&head, &[0], &[0]));
+        };
+        let take = |feed: &mut super::LaneOut| feed.take(&mut [0], &mut [0]).map(|head| (head.stream, head.piece));
+        let further = |feed: &mut super::LaneOut| {
+            feed.peek_further(|stream| stream < 2).map(|(stream, _, piece)| (stream, piece))
+        };
+        // The feed may be held after it peeked at a record.
+        put(&mut link, 2, Piece::Opens(1));
+        assert_eq!(feed.peek(), Some((2, 0, Piece::Opens(1))));
+        put(&mut link, 0, Piece::More(1));
+        put(&mut link, 2, Piece::Last);
+        put(&mut link, 0, Piece::Last);
+        put(&mut link, 1, Piece::GivenUp);
+        for expected in [(0, Piece::More(1)), (0, Piece::Last), (1, Piece::GivenUp)] {
+            assert_eq!(further(&mut feed), Some(expected));
+            assert_eq!(further(&mut feed), Some(expected), "not taken yet");
+            assert_eq!(take(&mut feed), Some(expected));
+        }
+        assert_eq!((further(&mut feed), feed.depth()), (None, 2));
+        put(&mut link, 0, Piece::Whole);
+        assert_eq!(further(&mut feed), None);
+        put(&mut link, 1, Piece::Last);
+        assert_eq!(further(&mut feed), Some((1, Piece::Last)));
+        // It runs again before that was taken.
+        for expected in [(2, Piece::Opens(1)), (2, Piece::Last), (0, Piece::Whole), (1, Piece::Last)] {
+            assert_eq!(feed.peek().map(|(stream, _, piece)| (stream, piece)), Some(expected));
+            assert_eq!(take(&mut feed), Some(expected));
+        }
+        assert_eq!((link.room(), feed.depth()), (8, 0));
     }
 }

@@ -46,7 +46,7 @@ impl Feed {
     pub(super) fn forward(&mut self, frame: &Frame<'_>) -> u32 {
         let (mut items, mut clock) = (0, self.clock);
         let mut readings = clock.begin(frame);
-        // While the feed is held, shots wait in the lane. Those under way go on, up to the first that waits.
+        // While the feed is held, shots wait in the lane. Those whose first piece was taken go on.
         let runs = self.runs(frame);
         let mut now = frame.now;
         if !runs {
@@ -55,15 +55,12 @@ impl Feed {
         }
         while items < BUDGET_ITEMS {
             // Without a shot the clock is not read.
-            let Some(piece) = self.first_waiting() else {
+            let Some((stream, piece)) = self.first_waiting(runs) else {
                 self.overflow.clear(now, self.board.feed(self.share.silo), &self.pressure);
                 break;
             };
-            if !runs && piece.begins() {
-                break;
-            }
             now = readings.next(frame);
-            if frame.is_spent(now) || !self.forward_next(now) {
+            if frame.is_spent(now) || !self.forward_next(stream, piece, now) {
                 break;
             }
             items += 1;
@@ -83,14 +80,16 @@ impl Feed {
         items
     }
 
-    fn first_waiting(&mut self) -> Option<Piece> {
+    /// Stream and piece of the next record to forward, if the feed `runs` or is held.
+    fn first_waiting(&mut self, runs: bool) -> Option<(u32, Piece)> {
         let Source::Live(live) = &mut self.source else { return None };
-        live.lane.peek().map(|(.., piece)| piece)
+        let (own, open) = (&self.share.own, &self.open);
+        let is_open = |stream: u32| own.binary_search(&stream).is_ok_and(|own| open[own].is_some());
+        let next = if runs { live.lane.peek() } else { live.lane.peek_further(is_open) };
+        next.map(|(stream, _, piece)| (stream, piece))
     }
 
-    fn forward_next(&mut self, now: Ticks) -> bool {
-        let Source::Live(live) = &mut self.source else { return false };
-        let Some((stream, _, piece)) = live.lane.peek() else { return false };
+    fn forward_next(&mut self, stream: u32, piece: Piece, now: Ticks) -> bool {
         // Where streams may move, shots are complete.
         let bound = self.bound(stream);
         let begins = piece.begins();

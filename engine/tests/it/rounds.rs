@@ -8,7 +8,7 @@ use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::code::{Model, Sampler, bundled_named};
 use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::engine::{Command, EndedBy, Engine, Input};
-use pinwheel_engine::feed::client::{Client, SocketClient};
+use pinwheel_engine::feed::client::{Client, Received, SocketClient};
 use pinwheel_engine::feed::packet::{Encoding, Part, Position};
 use pinwheel_engine::profile::{Predecoder, Profile, Window, WindowRounds};
 use std::sync::Arc;
@@ -164,9 +164,7 @@ fn windows_decoded(engine: &Engine) -> u64 {
 /// Both say that shots under way finish. Stops of the engine come first.
 fn goes_on_after(stop: &Command, is_stopped: fn(&Snapshot) -> bool) {
     let home = beside_another();
-    let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
-    let mut profile = profile();
-    (profile.window, profile.input.streams) = (Window::Stream(SIZE), 2);
+    let (model, profile) = by_rounds();
     let (engine, place) = start(&profile, &model, unix(&home), None);
     let mut client = SocketClient::connect(&place, 1, 25).unwrap();
     wait("a welcome", || client.welcome().unwrap().is_some());
@@ -174,7 +172,7 @@ fn goes_on_after(stop: &Command, is_stopped: fn(&Snapshot) -> bool) {
     for stream in [0, 1] {
         (0..24).for_each(|round| wait("room", || client.send_part(stream, 0, &record, round).unwrap()));
     }
-    until(&engine, "open shots", |now| now.sources[0].accepted == 2);
+    until(&engine, "open shots", |now| now.silos[0].counters.submitted == 2);
     execute(&engine, stop.clone()).unwrap();
     until(&engine, "the stop", is_stopped);
     for stream in [0, 1] {
@@ -198,4 +196,34 @@ fn a_shot_whose_rounds_are_coming_goes_on_while_the_feed_is_held() {
 #[test]
 fn a_shot_whose_rounds_are_coming_goes_on_while_the_engine_drains() {
     goes_on_after(&Command::Drain, |now| now.engine.phase == Phase::Drain);
+}
+
+#[test]
+fn a_shot_that_waits_while_the_feed_is_held_holds_up_no_rounds_of_others() {
+    let home = beside_another();
+    let (model, profile) = by_rounds();
+    let (engine, place) = start(&profile, &model, unix(&home), None);
+    let mut client = SocketClient::connect(&place, 1, 25).unwrap();
+    wait("a welcome", || client.welcome().unwrap().is_some());
+    let record = vec![0; model.detectors.div_ceil(8) as usize];
+    let send = |client: &mut SocketClient, stream, rounds: std::ops::Range<u32>| {
+        rounds.for_each(|round| wait("room", || client.send_part(stream, 0, &record, round).unwrap()));
+    };
+    let answer = |client: &mut SocketClient| {
+        let mut answers = Vec::new();
+        let mut note = |received: &Received| answers.push((received.stream, received.status));
+        wait("an answer", || client.receive(&mut note).unwrap() > 0);
+        answers
+    };
+    send(&mut client, 0, 0..24);
+    until(&engine, "an open shot", |now| now.silos[0].counters.submitted == 1);
+    execute(&engine, Command::Pause).unwrap();
+    send(&mut client, 1, 0..25);
+    send(&mut client, 0, 24..25);
+    assert_eq!(answer(&mut client), [(0, 0)]);
+    assert_eq!(engine.snapshot().silos[0].counters.submitted, 1, "the other one waits");
+    execute(&engine, Command::Resume).unwrap();
+    assert_eq!(answer(&mut client), [(1, 0)]);
+    let (outcome, _) = drained(engine);
+    assert_eq!(outcome.snapshot.silos[0].counters.errored, 0);
 }
