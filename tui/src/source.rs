@@ -66,13 +66,14 @@ pub const OFFERS_MAX: usize = 64;
 
 /// The profiles of `dir` and those built in, each compared with `current`.
 pub fn offers_of(dir: Option<&Path>, current: &Profile) -> Vec<Offer> {
+    let in_force = Rc::new(current.clone());
     profile::names(dir)
         .into_iter()
         .take(OFFERS_MAX)
         .map(|name| match Profile::load(&name, dir) {
             Ok((profile, origin)) => {
                 let changes = profile::diff(current, &profile);
-                let body = OfferBody { profile: Rc::new(profile), changes };
+                let body = OfferBody { profile: Rc::new(profile), in_force: Rc::clone(&in_force), changes };
                 Offer { name, origin: origin.to_string(), body: Ok(body) }
             }
             Err(error) => Offer { name, origin: "refused".to_owned(), body: Err(error.to_string()) },

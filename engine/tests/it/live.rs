@@ -587,13 +587,13 @@ fn a_stop_answers_the_shots_that_wait_for_a_slot() {
     assert_eq!((source.accepted, source.answered, source.answers_dropped), (shots, shots, 0));
 }
 
-/// Two workers that take 2 ms each have all of them after 200 ms. The pause is longer than the deadline.
+/// Two workers that take 5 ms each have all of them after half a second. The pause is longer than the deadline.
 #[test]
 fn shots_that_find_no_slot_before_a_pause_are_decoded_after_it() {
     let _home = beside_another();
     let model = model("surf_z_d3_r3_p0.005");
     let mut profile = profile();
-    profile.device = Device::Sim { latency: Latency::Fixed { us: 2_000.0 } };
+    profile.device = Device::Sim { latency: Latency::Fixed { us: 5_000.0 } };
     profile.workers = 2;
     profile.placement.overflow = Overflow { strategy: OverflowStrategy::Block, deadline_ms: 2_000, keep_shots: 16 };
     let (engine, place) = start(&profile, &model, udp(), None);

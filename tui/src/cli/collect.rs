@@ -197,6 +197,18 @@ pub fn collect(args: &CollectArgs) -> Result<u8, Refusal> {
         return Err(Refusal::unusable("--plugin-config", "no plugin", "one that takes it", remedy));
     }
     let tasks = tasks(args)?;
+    let errors_alone = Limits { errors: limits.errors, ..Limits::default() } == limits;
+    if let Some(task) = tasks.iter().find(|task| task.model.observables == 0 && task.shots.is_none())
+        && errors_alone
+    {
+        let found = format!("{}, without observables and so without errors", task.metadata);
+        return Err(Refusal::unusable(
+            "--max-errors",
+            found,
+            "an end that it reaches",
+            "add --max-shots or --max-time",
+        ));
+    }
     let mut results = Results::open(&path).map_err(|error| unusable(&path, &error))?;
     if results.cut_bytes > 0 {
         let (bytes, path) = (results.cut_bytes, path.display());

@@ -90,7 +90,7 @@ pub struct Distribution {
 }
 
 /// A field with different values.
-#[derive(Debug, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
     pub what: String,
     pub one: String,
@@ -328,7 +328,12 @@ fn environment(one: &Side, other: &Side) -> Vec<Difference> {
         let report = json_of(&side.dir, "environment.json").ok().flatten().unwrap_or_default();
         let rows = report.get("rows").and_then(Value::as_array).cloned().unwrap_or_default();
         let word = |row: &Value, key: &str| row.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        rows.iter().map(|row| (word(row, "id"), format!("{} ({})", word(row, "found"), word(row, "verdict")))).collect()
+        let found = |row: &Value| match (word(row, "id").as_str(), word(row, "found")) {
+            // It ends with the time of the report, which differs always.
+            ("machine", found) => found.rsplit_once(", ").map_or(found.clone(), |(machine, _)| machine.to_owned()),
+            (_, found) => found,
+        };
+        rows.iter().map(|row| (word(row, "id"), format!("{} ({})", found(row), word(row, "verdict")))).collect()
     };
     differences(&rows(one), &rows(other))
 }
@@ -421,7 +426,7 @@ impl Comparison {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Distribution, Histogram, Side, comparison, report_of};
+    use super::{Distribution, Histogram, Side, comparison, environment, report_of};
     use crate::tests::synthetic::{SyntheticFaults, snapshot};
 
     #[test]
@@ -433,6 +438,23 @@ mod tests {
         let inputs = comparison(&[side(None), side(Some(report))]).inputs;
         let told: Vec<_> = inputs.iter().map(|row| [&row.what, &row.one, &row.other].map(String::as_str)).collect();
         assert_eq!(told, [["ended_by", "absent", "count"]]);
+    }
+
+    #[test]
+    fn the_time_of_an_environment_report_is_no_difference() {
+        let folder = tempfile::tempdir().unwrap();
+        let side = |name: &str, boot: &str, time: &str| {
+            let dir = folder.path().join(name);
+            std::fs::create_dir(&dir).unwrap();
+            let found = format!("lab-a, kernel 6.18, boot {boot}, 2026-11-29T06:07:{time}Z");
+            let rows = serde_json::json!({ "rows": [{ "id": "machine", "found": found, "verdict": "pass" }] });
+            std::fs::write(dir.join("environment.json"), rows.to_string()).unwrap();
+            Side { dir, report: Ok(None), last: Err(String::new()), live_ns: None }
+        };
+        let [one, later, rebooted] = [side("one", "a", "27"), side("later", "a", "28"), side("rebooted", "b", "28")];
+        assert_eq!(environment(&one, &later), []);
+        let [machine] = environment(&later, &rebooted).try_into().unwrap();
+        assert_eq!((machine.what.as_str(), machine.one.as_str()), ("machine", "lab-a, kernel 6.18, boot a (pass)"));
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 use super::Model;
 use super::measured::Facts;
+use pinwheel_engine::profile::Profile;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// Origin of a profile switch.
@@ -28,6 +30,8 @@ impl Why {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Switch {
     pub from: String,
+    /// The profile before the switch: another one may have its name.
+    pub before_profile: Rc<Profile>,
     pub to: String,
     /// Time of the switch, console clock.
     pub at_ns: u64,

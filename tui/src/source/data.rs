@@ -57,6 +57,8 @@ pub struct Offer {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OfferBody {
     pub profile: Rc<Profile>,
+    /// The profile in force.
+    pub in_force: Rc<Profile>,
     /// Differences to the profile in force; empty: none.
     pub changes: Vec<Change>,
 }

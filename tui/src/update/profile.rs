@@ -6,15 +6,15 @@
 use super::notice;
 use super::refusals::{refuse_in_recording, refuse_while_leaving, refuse_while_watching};
 use crate::effect::Effect;
-use crate::keymap::{Action, Scope};
 use crate::model::measured::{AFTER_NS, Facts};
 use crate::model::span::said;
 use crate::model::switch::{Switch, Why};
 use crate::model::{Asked, Model, NoticeKind, Overlay, Picture, SWITCHES_MAX};
-use crate::source::Offer;
+use crate::source::{Offer, OfferBody};
 use pinwheel_engine::board::SpinPolicy;
 use pinwheel_engine::engine::Command;
 use pinwheel_engine::profile::{self, Applies};
+use std::rc::Rc;
 use std::time::Duration;
 
 /// What is refused.
@@ -50,23 +50,16 @@ pub(super) fn undo(model: &mut Model) -> Vec<Effect> {
     if refuse_while_leaving(model, SWITCH) || refuse_while_watching(model, SWITCH) {
         return Vec::new();
     }
-    let Some(before) = model.switch.as_ref().map(|switch| switch.from.clone()) else {
+    let in_force = model.offers.iter().flatten().find_map(|offer| Some(Rc::clone(&offer.body.as_ref().ok()?.in_force)));
+    let (Some(switch), Some(in_force)) = (&model.switch, in_force) else {
         notice(model, NoticeKind::Refused, "no switch to take back: none was made at this console".to_owned());
         return Vec::new();
     };
-    match offer_of(model, &before) {
-        Some(offer) => ask(model, Asked { offer, span: None, why: Why::Undone }, AtOnce::StepsDown),
-        None => {
-            let key = model.keymap.first_key(Scope::Views, Action::Choose);
-            let said = format!("the previous profile {before} is no longer on offer; {key} chooses another");
-            notice(model, NoticeKind::Refused, said);
-            Vec::new()
-        }
-    }
-}
-
-fn offer_of(model: &Model, name: &str) -> Option<Offer> {
-    model.offers.iter().flatten().find(|offer| offer.name == name).cloned()
+    let profile = Rc::clone(&switch.before_profile);
+    let changes = profile::diff(&in_force, &profile);
+    let body = Ok(OfferBody { profile, in_force, changes });
+    let offer = Offer { name: switch.from.clone(), origin: "before the last switch".to_owned(), body };
+    ask(model, Asked { offer, span: None, why: Why::Undone }, AtOnce::StepsDown)
 }
 
 /// Whether a switch may happen without a question.
@@ -138,6 +131,7 @@ pub(super) fn apply(model: &mut Model, asked: &Asked) -> Vec<Effect> {
     let engine = live.map(|picture| &picture.snapshot.engine);
     let switch = Switch {
         from: engine.map_or_else(String::new, |engine| engine.profile.clone()),
+        before_profile: Rc::clone(&body.in_force),
         to: asked.offer.name.clone(),
         at_ns: model.now_ns,
         engine_ns: live.map_or(0, |picture| picture.snapshot.at_ns),

@@ -212,12 +212,14 @@ fn what_cannot_be_collected_is_refused_in_one_sentence_and_leaves_no_file() {
     let _alone = only_engine();
     let world = World::new();
     let (out, dem) = (world.path("out.csv"), world.put("h.dem", "error(0.1) D0 D1 D2 L0\n"));
+    let no_observables = world.put("n.dem", "error(0.1) D0\n");
     let place = word(&out);
     for (words, part) in [
         (format!("--dem surface_d3 -o {place}"), "--max-shots, --max-errors or --max-time"),
         (format!("--dem nope --max-shots 5 -o {place}"), "one of surface_d5"),
         (format!("--dem surface_d3 surface_d3 --max-shots 5 -o {place}"), "each task once"),
         (format!("--dem surface_d3 --decoder plugin:/x --gaps --max-shots 5 -o {place}"), "leave --gaps or the plugin"),
+        (format!("--dem {} --max-errors 5 -o {place}", word(&no_observables)), "without errors, expected an end"),
         (format!("--dem surface_d3 --max-shots 5 --shard 3/2 -o {place}"), "like 1/8"),
         (format!("--dem surface_d3 --max-shots 5 --noise 0 -o {place}"), "from 1e-6 to 1e6"),
         (format!("--dem surface_d3 --dem surface_d5 --shots a --observables b -o {place}"), "one, that of the shots"),

@@ -14,7 +14,8 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct Synthetic {
     tenths: u64,
-    current: (String, Profile),
+    /// Name of the profile in force, and the profile.
+    pub current: (String, Profile),
     /// Profiles applied.
     pub applied: Vec<String>,
     /// Time span of the last profile switch.

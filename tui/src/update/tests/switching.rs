@@ -73,6 +73,21 @@ fn a_refused_switch_is_no_history() {
     assert_eq!(history(&bench.model).count(), 1);
 }
 
+#[test]
+fn undo_restores_a_profile_that_is_not_on_offer() {
+    let mut bench = Bench::new();
+    // One of the name of a built-in profile.
+    bench.source.current.1.limits.heartbeat_ms += 1;
+    let own = bench.source.current.1.clone();
+    bench.act(vec![Effect::ListOffers]);
+    let shared = bench.digit("shared");
+    bench.keys(&[Key::Char('p'), shared]);
+    bench.data();
+    assert_ne!(bench.source.current.1.limits, own.limits);
+    bench.keys(&[Key::Char('P'), Key::Char('y')]);
+    assert_eq!(bench.source.current, ("lab".to_owned(), own));
+}
+
 fn named(names: &[&str], from: &Bench) -> Vec<Offer> {
     let offers = from.model.offers.clone().unwrap();
     let offer = |name: &&str| Offer { name: (*name).to_owned(), ..offers[0].clone() };

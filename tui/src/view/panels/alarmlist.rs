@@ -17,7 +17,7 @@ use pinwheel_engine::board::snapshot::{AlarmView, IncidentView};
 /// Text without alarms.
 const EMPTY: Empty<'_> = Empty {
     why: "● none: no stall, no role panicked, nothing late, no answer carries an error",
-    fill: "With diagnostics: Off in the profile there are no alarms.",
+    fill: "Where the profile says diagnostics: Off, nothing is checked.",
 };
 /// Most rows of the list, in percent: the details need the rest.
 const LIST_PERCENT: usize = 40;
