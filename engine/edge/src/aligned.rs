@@ -18,7 +18,8 @@ pub const LINE_BYTES: usize = 64;
 /// Bytes of the largest page that a system of this architecture uses by default.
 pub const PAGE_BYTES: usize = if cfg!(target_arch = "aarch64") { 64 << 10 } else { 4 << 10 };
 
-/// Asks for the cache line at `place`, to be read soon. A hint: where there is no such instruction, nothing happens.
+/// Asks for the cache line at `place`, to be read soon. A hint: where there is no such instruction,
+/// nothing happens.
 #[inline(always)]
 pub(crate) fn prefetch<T>(place: &T) {
     #[cfg(all(target_arch = "x86_64", not(loom)))]

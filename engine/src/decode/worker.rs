@@ -181,8 +181,8 @@ impl Bench {
         items
     }
 
-    /// Asks for what the next shot needs besides its own line: its words, if they do not fit that, and its ticket, if
-    /// it waits as long as the one before.
+    /// Asks for what the next shot needs besides its own line: its words, if they do not fit that, and
+    /// its ticket, if it waits as long as the one before.
     #[cold]
     fn prefetch_next(&self, is_late: bool) {
         let DecoderParts { lane, pipe, .. } = &self.parts;
@@ -198,7 +198,8 @@ impl Bench {
         });
     }
 
-    /// Decodes one shot, which may have expired if it `is_late`, and sends its result. Returns when it ended.
+    /// Decodes one shot, which may have expired if it `is_late`, and sends its result. Returns when it
+    /// ended.
     fn run_shot(
         &mut self,
         shot: &ShotLine,

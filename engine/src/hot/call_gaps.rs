@@ -1,7 +1,7 @@
 //! Time in which a role or a cold thread did not run, so that a suspended machine lets no deadline expire.
 //!
-//! Owns the gaps between its calls that were longer than [`GAP`] or [`GAP_OF_COLD_THREAD`]: the last
-//! [`GAPS_MAX`], and as many of those before them, the longest of the last [`KEPT`].
+//! Owns the gaps between its calls that were longer than [`GAP`] or [`GAP_OF_COLD_THREAD`]: the
+//! last [`GAPS_MAX`], and as many of those before them, the longest of the last [`KEPT`].
 //! A deadline compares the age of a shot or launch without these gaps: while this role did not run,
 //! its device may not have run either. Bounds: further gaps are forgotten. A deadline can then only
 //! expire earlier, by their length. On a busy machine short gaps follow a long one at once.
@@ -55,8 +55,11 @@ impl CallGaps {
                 self.next += 1;
                 let kept = self.kept;
                 let worth = |(from, gap): (Ticks, Ticks)| if now.since(from.plus(gap)) > kept { 0 } else { gap.0 };
-                let least = self.longest.iter_mut().min_by_key(|one| worth(**one));
-                least.into_iter().filter(|one| worth(**one) < worth(before)).for_each(|one| *one = before);
+                if let Some(least) = self.longest.iter_mut().min_by_key(|one| worth(**one))
+                    && worth(*least) < worth(before)
+                {
+                    *least = before;
+                }
             }
         }
         self.last = Some(now);

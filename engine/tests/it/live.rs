@@ -587,7 +587,8 @@ fn a_stop_answers_the_shots_that_wait_for_a_slot() {
     assert_eq!((source.accepted, source.answered, source.answers_dropped), (shots, shots, 0));
 }
 
-/// Two workers that take 5 ms each have all of them after half a second. The pause is longer than the deadline.
+/// Two workers that take 5 ms each have all of them after half a second. The pause is longer than
+/// the deadline.
 #[test]
 fn shots_that_find_no_slot_before_a_pause_are_decoded_after_it() {
     let _home = beside_another();

@@ -382,6 +382,8 @@ fn a_plugin_is_taken_live_a_refused_one_leaves_the_decoder_before_and_its_proces
     let Some(library) = compiled(&home, "plugins/single_mechanisms.c", &[]) else { return };
     let mut profile = one_worker(Decoder::Matching);
     profile.input.rate = Rate::Hz(2_000.0);
+    // A plugin named in a command has half of it for a shot, however busy the machine is.
+    profile.limits.heartbeat_ms = 10_000;
     let input = Input::Sampler { model: twelve(), name: "twelve".into(), seed: 1 };
     let engine = Engine::start(config(&profile, input, None)).unwrap();
     let ask = |decoder: &Decoder| {

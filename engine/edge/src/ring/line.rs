@@ -242,7 +242,8 @@ impl<T: Copy + Send> Consumer<T> {
     /// Shows the oldest item to `look`, and leaves it in the ring.
     #[inline]
     pub fn peek<R>(&self, look: impl FnOnce(&T) -> R) -> Option<R> {
-        // SAFETY: as in `pop`; the item stays this end's until the slot is given back, which takes `&mut self`.
+        // SAFETY: as in `pop`; the item stays this end's until the slot is given back, which takes
+        // `&mut self`.
         self.is_there()
             .then(|| self.ring.slot(self.head).item.with(|item_at| look(unsafe { (*item_at).assume_init_ref() })))
     }
