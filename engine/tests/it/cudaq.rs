@@ -55,7 +55,10 @@ fn start_with(
 ) -> (Engine, Vec<u16>) {
     let input = Input::Live { model: Arc::clone(model), place, measurements: map.map(Arc::new) };
     let engine = Engine::start(config(profile, input, None)).unwrap();
-    let shown = until(&engine, "open decoders", |snapshot| snapshot.sources[0].state != SourceState::Waiting);
+    let shown = until(&engine, "open decoders", |snapshot| {
+        let source = &snapshot.sources[0];
+        source.state != SourceState::Waiting && source.streams.iter().all(|stream| stream.decoder.is_some())
+    });
     let ports = shown.sources[0].streams.iter().map(|stream| stream.decoder.unwrap().port).collect();
     (engine, ports)
 }
