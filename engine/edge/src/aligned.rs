@@ -18,20 +18,6 @@ pub const LINE_BYTES: usize = 64;
 /// Bytes of the largest page that a system of this architecture uses by default.
 pub const PAGE_BYTES: usize = if cfg!(target_arch = "aarch64") { 64 << 10 } else { 4 << 10 };
 
-/// Asks for the cache line at `place`, to be read soon. A hint: where there is no such instruction,
-/// nothing happens.
-#[inline(always)]
-pub(crate) fn prefetch<T>(place: &T) {
-    #[cfg(all(target_arch = "x86_64", not(loom)))]
-    {
-        let place = std::ptr::from_ref(place).cast();
-        // SAFETY: a hint; the address is a live reference's.
-        unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(place) };
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
-    let _ = place;
-}
-
 /// A fixed number of items in one allocation; reads as a slice of them.
 pub struct Aligned<T> {
     first: NonNull<T>,

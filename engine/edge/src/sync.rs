@@ -8,7 +8,7 @@
 #[cfg(all(feature = "count-exchanges", not(loom)))]
 mod counted;
 
-use crate::aligned::{Aligned, LINE_BYTES, PAGE_BYTES, prefetch};
+use crate::aligned::{Aligned, LINE_BYTES, PAGE_BYTES};
 /// A word in memory that another crate or process declared: of a board, of a mapped region. It is
 /// loaded and stored, never exchanged, because exchanges of it are not counted.
 #[cfg(not(loom))]
@@ -246,10 +246,6 @@ mod loom_data_word {
     }
 }
 
-const LINE_WORDS: usize = LINE_BYTES / size_of::<u64>();
-/// Most lines of a record that are asked for: a core waits for about as many at a time.
-const LINES_PREFETCHED: usize = 8;
-
 /// A row of [`DataWord`]s, cut into records of equal length. Starts a cache line: a record of eight
 /// words lies in one.
 #[derive(Debug)]
@@ -284,18 +280,6 @@ impl DataWords {
     #[must_use]
     pub fn record(&self, index: usize) -> &[DataWord] {
         &self.words[index * self.stride_words..(index + 1) * self.stride_words]
-    }
-
-    /// Asks for the lines of record `index`, at most [`LINES_PREFETCHED`], to be read soon.
-    ///
-    /// # Panics
-    /// If there is no such record.
-    #[inline]
-    pub fn prefetch(&self, index: usize) {
-        let record = self.record(index);
-        // It need not start a line.
-        let lines = record.iter().step_by(LINE_WORDS).chain(record.last());
-        lines.take(LINES_PREFETCHED).for_each(prefetch);
     }
 
     /// The words of all records, one after the other.

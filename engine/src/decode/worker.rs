@@ -159,16 +159,11 @@ impl Bench {
         let mut began = None;
         while items < limit && self.parts.lane.results.room() > 0 {
             let Some(shot) = self.parts.lane.shots.pop() else { break };
+            // The next line comes while this shot is decoded.
+            self.parts.lane.shots.fetch(1);
             // The next decode begins where the one before ended.
             let since = *began.get_or_insert_with(|| frame.ticks());
-            let is_late = since.since(shot.assigned) > frame.clock().rate().ticks(MAY_HAVE_EXPIRED);
-            // What other threads wrote of the next shot comes while this one is decoded.
-            if self.fits_line && !is_late {
-                self.parts.lane.shots.prefetch(0);
-            } else {
-                self.prefetch_next(is_late);
-            }
-            let ended = self.run_shot(&shot, is_late, rough, since, frame);
+            let ended = self.run_shot(&shot, rough, since, frame);
             began = Some(ended);
             items += 1;
             if frame.is_spent(ended) {
@@ -181,47 +176,15 @@ impl Bench {
         items
     }
 
-    /// Asks for what the next shot needs besides its own line: its words, if they do not fit that, and
-    /// its ticket, if it waits as long as the one before.
-    #[cold]
-    fn prefetch_next(&self, is_late: bool) {
-        let DecoderParts { lane, pipe, .. } = &self.parts;
-        // The next line names the others, so it was asked for one shot earlier.
-        lane.shots.prefetch(1);
-        lane.shots.peek(|next| {
-            if !self.fits_line {
-                pipe.jobs.prefetch(next.job);
-            }
-            if is_late {
-                pipe.table.prefetch_ticket(u32::from(next.slot));
-            }
-        });
-    }
-
-    /// Decodes one shot, which may have expired if it `is_late`, and sends its result. Returns when it
-    /// ended.
-    fn run_shot(
-        &mut self,
-        shot: &ShotLine,
-        is_late: bool,
-        rough: &mut Rough<'_>,
-        began: Ticks,
-        frame: &Frame<'_>,
-    ) -> Ticks {
+    /// Decodes one shot and sends its result. Returns when it ended.
+    fn run_shot(&mut self, shot: &ShotLine, rough: &mut Rough<'_>, began: Ticks, frame: &Frame<'_>) -> Ticks {
         let job = Job::from_number(shot.job);
         let block = self.block();
         board::set(&block.task_what, WHOLE_SHOT | u64::from(shot.stream) << 32);
         board::set(&block.task_since, began.0);
         board::set(&block.task, u64::from(shot.slot) + 1);
         self.count_decoding(frame.phase);
-        let is_closed = is_late && {
-            let ticket = Ticket { slot: u32::from(shot.slot), generation: shot.generation };
-            self.parts.pipe.table.is_open(ticket) == TicketView::Closed
-        };
-        let result = match is_closed {
-            true => Err(ErrorCode::ShotDeadline),
-            false => self.decode(&job, shot, rough, began, frame),
-        };
+        let result = self.decode(&job, shot, rough, began, frame);
         let ended = frame.ticks();
         if result.is_err() {
             self.observables.fill(0);
@@ -418,7 +381,7 @@ impl Bench {
         }
     }
 
-    /// Decodes a whole shot into `self.observables`.
+    /// Decodes a whole shot into `self.observables`, unless it has been answered.
     fn decode(
         &mut self,
         job: &Job,
@@ -428,6 +391,11 @@ impl Bench {
         frame: &Frame<'_>,
     ) -> Result<AnsweredBy, ErrorCode> {
         let pipe = &self.parts.pipe;
+        let ticket = Ticket { slot: u32::from(shot.slot), generation: shot.generation };
+        let limit = frame.clock().rate().ticks(MAY_HAVE_EXPIRED);
+        if began.since(shot.assigned) > limit && pipe.table.is_open(ticket) == TicketView::Closed {
+            return Err(ErrorCode::ShotDeadline);
+        }
         if self.fits_line {
             let (detectors, flips) = shot.words.split_at(rough.syndrome.len());
             let syndrome = if shot.is_raw { &mut *rough.raw } else { &mut *rough.syndrome };

@@ -23,7 +23,6 @@
 //! faster: here the reader must look at each slot before it knows of the next.
 
 use super::{BATCH, Full};
-use crate::aligned::prefetch;
 use crate::sync::{AtomicU64, Ordering, Padded, UnsafeCell, edge};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -216,7 +215,9 @@ impl<T: Copy + Send> Consumer<T> {
     /// Takes the oldest item.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<T> {
-        if !self.is_there() {
+        let slot = self.ring.slot(self.head);
+        // ORDERING: acquire side of L1, see `push`.
+        if slot.sequence.load(edge("L1.acquire", Ordering::Acquire)) != self.head + 1 {
             if self.head != self.head_published {
                 self.release();
             }
@@ -224,34 +225,12 @@ impl<T: Copy + Send> Consumer<T> {
         }
         // SAFETY: the sequence word says that this position was written; only this end reads it,
         // and the producer returns to it after L2.
-        let item = self.ring.slot(self.head).item.with(|item_at| unsafe { (*item_at).assume_init_read() });
+        let item = slot.item.with(|item_at| unsafe { (*item_at).assume_init_read() });
         self.head += 1;
         if self.head - self.head_published == self.quarter {
             self.release();
         }
         Some(item)
-    }
-
-    /// Whether the oldest item has been written.
-    #[inline(always)]
-    fn is_there(&self) -> bool {
-        // ORDERING: acquire side of L1, see `push`.
-        self.ring.slot(self.head).sequence.load(edge("L1.acquire", Ordering::Acquire)) == self.head + 1
-    }
-
-    /// Shows the oldest item to `look`, and leaves it in the ring.
-    #[inline]
-    pub fn peek<R>(&self, look: impl FnOnce(&T) -> R) -> Option<R> {
-        // SAFETY: as in `pop`; the item stays this end's until the slot is given back, which takes
-        // `&mut self`.
-        self.is_there()
-            .then(|| self.ring.slot(self.head).item.with(|item_at| look(unsafe { (*item_at).assume_init_ref() })))
-    }
-
-    /// Asks for the line of the item `after` the oldest one, written or not, to be read soon.
-    #[inline(always)]
-    pub fn prefetch(&self, after: u64) {
-        prefetch(self.ring.slot(self.head + after));
     }
 
     /// Fetches the lines of the next items, at most `limit`, all at once: popped one after the other,

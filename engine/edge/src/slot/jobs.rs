@@ -177,13 +177,6 @@ impl JobBank {
         self.observables.record(job.0 as usize)
     }
 
-    /// Asks for the lines of buffer `number`, whose holder is about to read it.
-    #[inline]
-    pub fn prefetch(&self, number: u32) {
-        self.detectors.prefetch(number as usize);
-        self.observables.prefetch(number as usize);
-    }
-
     /// Where the residual detectors of all buffers lie, one after the other.
     #[must_use]
     pub fn detectors_span(&self) -> Span {

@@ -10,7 +10,6 @@
 
 use super::word::{self, ErrorCode};
 use super::{DETECTOR_WORDS_MAX, OBSERVABLE_WORDS_MAX, SLOTS_MAX, Ticket};
-use crate::aligned::prefetch;
 use crate::sync::{AtomicU64, DataWord, DataWords, Ordering, Span, edge, write_words};
 use crate::units::Ticks;
 use std::sync::Arc;
@@ -194,13 +193,6 @@ impl SlotTable {
             0 => position,
             laps => position + (laps - 1) * self.rx.len() as u64 + 1,
         }
-    }
-
-    /// Asks for the lines that [`SlotTable::is_open`] reads of `slot`.
-    #[inline]
-    pub fn prefetch_ticket(&self, slot: u32) {
-        prefetch(&self.tickets[slot as usize]);
-        prefetch(&self.opened[slot as usize]);
     }
 
     /// Whether `ticket` can still be answered; and when its shot was submitted.
