@@ -108,14 +108,20 @@ fn by_rounds() -> (Arc<Model>, Profile) {
     (model, profile)
 }
 
+/// An engine with two streams that shots reach by rounds, a client of it, and its model.
+fn engine_by_rounds(home: &Home) -> (Engine, SocketClient, Arc<Model>) {
+    let (model, profile) = by_rounds();
+    let (engine, place) = start(&profile, &model, unix(home), None);
+    let mut client = SocketClient::connect(&place, 1, 25).unwrap();
+    wait("a welcome", || client.welcome().unwrap().is_some());
+    (engine, client, model)
+}
+
 /// A part that overlaps, one beyond the shot, and one with soft bytes where there is no map of them.
 #[test]
 fn a_shot_whose_part_is_refused_has_one_answer() {
     let home = beside_another();
-    let (model, profile) = by_rounds();
-    let (engine, place) = start(&profile, &model, unix(&home), None);
-    let mut client = SocketClient::connect(&place, 1, 25).unwrap();
-    wait("a welcome", || client.welcome().unwrap().is_some());
+    let (engine, mut client, model) = engine_by_rounds(&home);
     let refused = [part(0, 1, 0, &[]), part(1, 1, model.detectors - 1, &[]), part(2, 1, 24, &[1, 2])];
     let mut answers = Vec::new();
     for (sequence, wrong) in (0..).zip(&refused) {
@@ -164,10 +170,7 @@ fn windows_decoded(engine: &Engine) -> u64 {
 /// Both say that shots under way finish. Stops of the engine come first.
 fn goes_on_after(stop: &Command, is_stopped: fn(&Snapshot) -> bool) {
     let home = beside_another();
-    let (model, profile) = by_rounds();
-    let (engine, place) = start(&profile, &model, unix(&home), None);
-    let mut client = SocketClient::connect(&place, 1, 25).unwrap();
-    wait("a welcome", || client.welcome().unwrap().is_some());
+    let (engine, mut client, model) = engine_by_rounds(&home);
     let record = vec![0; model.detectors.div_ceil(8) as usize];
     for stream in [0, 1] {
         (0..24).for_each(|round| wait("room", || client.send_part(stream, 0, &record, round).unwrap()));
@@ -201,10 +204,7 @@ fn a_shot_whose_rounds_are_coming_goes_on_while_the_engine_drains() {
 #[test]
 fn a_shot_that_waits_while_the_feed_is_held_holds_up_no_rounds_of_others() {
     let home = beside_another();
-    let (model, profile) = by_rounds();
-    let (engine, place) = start(&profile, &model, unix(&home), None);
-    let mut client = SocketClient::connect(&place, 1, 25).unwrap();
-    wait("a welcome", || client.welcome().unwrap().is_some());
+    let (engine, mut client, model) = engine_by_rounds(&home);
     let record = vec![0; model.detectors.div_ceil(8) as usize];
     let send = |client: &mut SocketClient, stream, rounds: std::ops::Range<u32>| {
         rounds.for_each(|round| wait("room", || client.send_part(stream, 0, &record, round).unwrap()));
