@@ -102,8 +102,7 @@ impl Role for NullDecoder {
             let mut observables = [0; LINE_WORDS];
             observables[0] = parity_of(&self.syndrome);
             let ended = frame.ticks();
-            let result =
-                ResultLine { job: shot.job, result: Ok(AnsweredBy::default()), began: since, ended, observables };
+            let result = ResultLine::new(shot.job, Ok(AnsweredBy::default()), (since, ended), observables);
             assert!(self.lane.results.push(result).is_ok(), "the room was checked");
             began = Some(ended);
             items += 1;

@@ -259,7 +259,7 @@ impl Orchestrator {
             stream,
             generation: origin.ticket.generation,
             slot: origin.ticket.slot as u16,
-            is_raw: origin.raw,
+            raw: u16::from(origin.raw),
             left,
             assigned: frame.now,
             words,
@@ -400,12 +400,25 @@ impl Orchestrator {
     /// Takes in the shots that other roles answered with an error: first those that an earlier call left, then
     /// those that are reported now.
     fn take_in(&mut self, frame: &Frame<'_>) -> u32 {
-        let items = self.take_in_due_errors(frame);
-        if self.parts.inputs.iter().any(FromPath::has_due) {
-            return items;
+        let mut items = 0;
+        if self.are_errors_due() {
+            items = self.take_in_due_errors(frame);
+            if self.are_errors_due() {
+                return items;
+            }
         }
         self.parts.inputs.iter_mut().for_each(FromPath::take_stock);
-        items + self.take_in_due_errors(frame)
+        // Of most jobs there are none.
+        if self.are_errors_due() {
+            items += self.take_in_due_errors(frame);
+        }
+        items
+    }
+
+    #[inline]
+    fn are_errors_due(&self) -> bool {
+        let [one, other] = &self.parts.inputs;
+        one.has_due() || other.has_due()
     }
 
     /// Takes in the tombstones that are due, of both rings, until the table is crowded.

@@ -207,14 +207,14 @@ impl Bench {
         board::set(&block.rescue_expected_ticks, rescue);
     }
 
-    /// Sends a result with `self.observables` to the graph role; room was checked.
-    fn send(&mut self, job: &Job, result: Result<AnsweredBy, ErrorCode>, (began, ended): (Ticks, Ticks)) {
+    /// Sends a result with `self.observables` to the graph role, and when its decode began and ended; room was checked.
+    fn send(&mut self, job: &Job, result: Result<AnsweredBy, ErrorCode>, times: (Ticks, Ticks)) {
         let mut observables = [0; LINE_WORDS];
         match self.observables.len() {
             words @ ..=LINE_WORDS => observables[..words].copy_from_slice(&self.observables),
             _ => write_words(self.parts.pipe.jobs.observables(job), &self.observables),
         }
-        let line = ResultLine { job: job.number(), result, began, ended, observables };
+        let line = ResultLine::new(job.number(), result, times, observables);
         assert!(self.parts.lane.results.push(line).is_ok(), "the room for the result was checked");
     }
 
@@ -398,11 +398,11 @@ impl Bench {
         }
         if self.fits_line {
             let (detectors, flips) = shot.words.split_at(rough.syndrome.len());
-            let syndrome = if shot.is_raw { &mut *rough.raw } else { &mut *rough.syndrome };
+            let syndrome = if shot.is_raw() { &mut *rough.raw } else { &mut *rough.syndrome };
             syndrome.copy_from_slice(detectors);
             rough.flips.copy_from_slice(&flips[..rough.flips.len()]);
         } else {
-            read_shot(pipe, job, shot.is_raw, rough);
+            read_shot(pipe, job, shot.is_raw(), rough);
         }
         let panics = frame.phase != Phase::Warmup && self.parts.injector.decode_panics();
         let left = shot.left_at(began);
@@ -419,7 +419,7 @@ impl Bench {
         panics: bool,
     ) -> Result<AnsweredBy, ErrorCode> {
         assert!(!panics, "injected");
-        let resolved = self.predecode(shot.is_raw, rough);
+        let resolved = self.predecode(shot.is_raw(), rough);
         self.count_predecoded(resolved);
         let (matcher, by) = match left {
             None => self.matchers.of(shot.stream),

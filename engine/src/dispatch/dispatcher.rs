@@ -297,7 +297,10 @@ impl<L: Launch> Role for Dispatcher<L> {
             let Some(arrived) = self.end.arrived() else { break };
             // A shot of this batch may have been submitted after the clock reading.
             let now = readings.next(frame).max(arrived.submitted);
-            began.get_or_insert(now);
+            if began.is_none() {
+                began = Some(now);
+                self.jobs.collect();
+            }
             match self.step(&arrived, now, frame) {
                 Step::Moved => moved += 1,
                 Step::Wait => break,

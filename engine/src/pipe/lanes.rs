@@ -13,6 +13,11 @@
 //! # Why a line carries up to three words of the shot
 //! A worker on another core then reads one line for each shot and writes one line back. A wider
 //! shot stays in its job buffer.
+//!
+//! # Why every bit pattern of a line is a value
+//! If a field has unused patterns, as a `bool` has, `Option` of a line takes one of them for `None`. The
+//! compiler then copies a popped line in pieces that overlap, and the load of each piece waits until the
+//! stores of those before it are done.
 
 use super::AnsweredBy;
 use crate::profile::ShotOrder;
@@ -48,8 +53,8 @@ pub struct ShotLine {
     pub generation: u64,
     /// Its slot.
     pub slot: u16,
-    /// The words are the raw syndrome: the decoder predecodes first.
-    pub is_raw: bool,
+    /// 1: the words are the raw syndrome, and the decoder predecodes first. Otherwise 0.
+    pub raw: u16,
     /// Ticks from `assigned` until its decode has to end for its deadline, at most [`LEFT_MAX`]; [`NO_DEADLINE`]: it has
     /// none.
     pub left: u32,
@@ -65,8 +70,10 @@ pub struct ShotLine {
 pub struct ResultLine {
     /// Number of its job buffer.
     pub job: u32,
-    /// What decoded it, or the error, if decoding failed.
-    pub result: Result<AnsweredBy, ErrorCode>,
+    /// What decoded it.
+    by: AnsweredBy,
+    /// The number of the error, if decoding failed; otherwise 0.
+    error: u16,
     /// When the decode began.
     pub began: Ticks,
     /// When it ended.
@@ -75,7 +82,43 @@ pub struct ResultLine {
     pub observables: [u64; LINE_WORDS],
 }
 
+// `Option` needs a tag of its own.
+const _: () = assert!(size_of::<Option<ShotLine>>() > size_of::<ShotLine>());
+const _: () = assert!(size_of::<Option<ResultLine>>() > size_of::<ResultLine>());
+
+impl ResultLine {
+    /// The result of `job`'s decode, which took from `began` to `ended`.
+    #[inline]
+    pub fn new(
+        job: u32,
+        result: Result<AnsweredBy, ErrorCode>,
+        (began, ended): (Ticks, Ticks),
+        observables: [u64; LINE_WORDS],
+    ) -> ResultLine {
+        let (by, error) = match result {
+            Ok(by) => (by, 0),
+            Err(code) => (AnsweredBy::default(), code as u16),
+        };
+        ResultLine { job, by, error, began, ended, observables }
+    }
+
+    /// What decoded it, or the error, if decoding failed.
+    #[inline]
+    pub fn result(&self) -> Result<AnsweredBy, ErrorCode> {
+        match self.error {
+            0 => Ok(self.by),
+            number => Err(ErrorCode::from_number(number).unwrap_or(ErrorCode::DecoderPanic)),
+        }
+    }
+}
+
 impl ShotLine {
+    /// Whether the words are the raw syndrome.
+    #[inline]
+    pub fn is_raw(&self) -> bool {
+        self.raw != 0
+    }
+
     /// Ticks from `now` until its decode has to end; 0 after that. `None`: it has no deadline.
     #[inline]
     pub fn left_at(&self, now: Ticks) -> Option<u64> {
@@ -224,24 +267,18 @@ impl DecodeLanes {
 #[cfg(test)]
 mod tests {
     use super::{
-        AnsweredBy, DecodeLanes, LANE_DEPTH_MAX, LANE_DEPTH_MIN, LINE_WORDS, NO_DEADLINE, ResultLine, ShotLine,
-        ShotOrder,
+        AnsweredBy, DecodeLanes, ErrorCode, LANE_DEPTH_MAX, LANE_DEPTH_MIN, LINE_WORDS, NO_DEADLINE, ResultLine,
+        ShotLine, ShotOrder,
     };
     use crate::units::{TickRate, Ticks};
 
     fn shot(job: u32) -> ShotLine {
         let words = [0; LINE_WORDS];
-        ShotLine { job, stream: 0, generation: 1, slot: 0, is_raw: false, left: NO_DEADLINE, assigned: Ticks(0), words }
+        ShotLine { job, stream: 0, generation: 1, slot: 0, raw: 0, left: NO_DEADLINE, assigned: Ticks(0), words }
     }
 
     fn result(job: u32, ticks: u64) -> ResultLine {
-        ResultLine {
-            job,
-            result: Ok(AnsweredBy::default()),
-            began: Ticks(0),
-            ended: Ticks(ticks),
-            observables: [0; LINE_WORDS],
-        }
+        ResultLine::new(job, Ok(AnsweredBy::default()), (Ticks(0), Ticks(ticks)), [0; LINE_WORDS])
     }
 
     #[test]
@@ -304,6 +341,14 @@ mod tests {
         assert_eq!(lanes.free(), Some(1));
         assert!(!lanes.are_closed() && lanes.close(1) && lanes.are_closed());
         assert_eq!(lanes.free(), None);
+    }
+
+    #[test]
+    fn a_result_line_says_what_the_decode_came_to() {
+        for result in ErrorCode::ALL.map(Err).into_iter().chain([Ok(AnsweredBy(0)), Ok(AnsweredBy(7))]) {
+            let line = ResultLine::new(3, result, (Ticks(1), Ticks(2)), [4, 5, 6]);
+            assert_eq!((line.job, line.result(), line.began, line.ended), (3, result, Ticks(1), Ticks(2)));
+        }
     }
 
     #[test]

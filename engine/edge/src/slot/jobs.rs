@@ -8,7 +8,8 @@
 //! Never allocates after construction. Edges: S3, S4 and the rings' R1, R2 order every access.
 //!
 //! # Why the newest free buffer is taken first
-//! Its lines are still in a cache. A queue would go round all buffers.
+//! Its lines are still in a cache. A queue would go round all buffers. So dispatch collects what was
+//! returned before each batch, not only when it has no other.
 
 use super::Ticket;
 use super::word::ErrorCode;
@@ -118,8 +119,10 @@ impl FreeJobs {
     pub fn taken(&self) -> u64 {
         self.taken
     }
+
+    /// Takes back what other roles have returned. Call it before a batch of shots.
     #[inline]
-    fn collect(&mut self) {
+    pub fn collect(&mut self) {
         let FreeJobs { free: stack, held, returns, .. } = self;
         for ring in returns {
             while let Some(number) = ring.pop() {

@@ -255,6 +255,18 @@ fn jobs_are_conserved_and_a_second_return_is_refused() {
 }
 
 #[test]
+fn buffers_that_came_back_are_taken_before_those_that_were_never_used() {
+    let (mut jobs, [mut returns]) = FreeJobs::new(5);
+    let mut two = || {
+        jobs.collect();
+        let taken: Vec<_> = (0..2).map(|_| jobs.take().unwrap()).collect();
+        taken.into_iter().map(|job| (job.number(), returns.give(job)).0).collect::<BTreeSet<_>>()
+    };
+    let first = two();
+    assert_eq!([two(), two()], [first.clone(), first]);
+}
+
+#[test]
 fn an_origin_comes_back_as_it_was_set() {
     let (jobs, job) = (JobBank::new(2, 1, 1), Job::from_number(1));
     for (worker, raw) in [(None, true), (Some((0, 7)), false), (Some((63, u64::MAX)), false)] {

@@ -50,7 +50,7 @@ impl Orchestrator {
         // A result may be younger than the reading.
         let now = (*now.get_or_insert_with(|| frame.ticks())).max(result.ended);
         if let Some(queue) = &mut self.due {
-            let by_rescue = result.result.ok().map(AnsweredBy::is_rescued);
+            let by_rescue = result.result().ok().map(AnsweredBy::is_rescued);
             queue.note(by_rescue, result.ended.since(result.began).0, now.since(result.ended).0);
         }
         self.settle(result, now, frame);
@@ -72,7 +72,7 @@ impl Orchestrator {
         }
         let (shot, origin) = (jobs.shot(&job), jobs.origin(&job));
         self.release(origin.worker);
-        let decode = Decode { result: result.result, began: result.began };
+        let decode = Decode { result: result.result(), began: result.began };
         if !underway.is_ordered {
             self.answer(&origin, decode, None, now);
             self.parts.returns.give(job);
