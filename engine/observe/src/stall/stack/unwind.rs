@@ -9,7 +9,6 @@ use super::{FRAMES_MAX, NamedStack, Sample};
 use framehop::{CacheNative, ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module, Unwinder, UnwinderNative};
 use gimli::{EndianArcSlice, LittleEndian};
 use object::{CompressionFormat, Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
-use std::borrow::Cow;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -150,8 +149,9 @@ impl Symbols {
         };
         let range = mapping.start..mapping.end;
         self.unwinder.add_module(Module::new(name.clone(), range.clone(), bias, info));
-        let lines = lines(&object);
         let functions = functions(&object);
+        // What was read so far is freed before the large tables are read.
+        let lines = lines(&cache.into_inner());
         self.programs.push(Program { name, bias, range, lines, functions });
         Some(())
     }
@@ -231,11 +231,14 @@ fn short(file: &str) -> &str {
     file.rsplit('/').next().unwrap_or(file)
 }
 
-fn lines<'d>(object: &impl Object<'d>) -> Option<Lines> {
+/// The line tables of a program. At any time at most one section is in memory compressed.
+fn lines(file: &std::fs::File) -> Option<Lines> {
     let load = |id: gimli::SectionId| -> Result<EndianArcSlice<LittleEndian>, gimli::Error> {
-        let data = object.section_by_name(id.name()).and_then(|section| uncompressed(&section));
-        let bytes: Bytes = Arc::from(data.unwrap_or_default());
-        Ok(EndianArcSlice::new(bytes, LittleEndian))
+        let cache = object::ReadCache::new(file);
+        let object = object::File::parse(&cache).ok();
+        let section = object.as_ref().and_then(|object| object.section_by_name(id.name()));
+        let bytes = section.and_then(|section| uncompressed(&section));
+        Ok(EndianArcSlice::new(bytes.unwrap_or_default(), LittleEndian))
     };
     let dwarf = gimli::Dwarf::load(load).ok()?;
     Lines::from_dwarf(dwarf).ok()
@@ -255,15 +258,16 @@ fn functions<'d>(object: &impl Object<'d>) -> Vec<(u64, u64, String)> {
 
 /// The bytes of a section. The linker compresses sections of a release build with zlib. `None` if
 /// they are damaged, longer than [`FILE_MAX`], or compressed in another way.
-fn uncompressed<'d>(section: &impl ObjectSection<'d>) -> Option<Cow<'d, [u8]>> {
+fn uncompressed<'d>(section: &impl ObjectSection<'d>) -> Option<Bytes> {
     let found = section.compressed_data().ok()?;
     match found.format {
-        CompressionFormat::None => Some(Cow::Borrowed(found.data)),
+        CompressionFormat::None => Some(Bytes::from(found.data)),
         CompressionFormat::Zlib if found.uncompressed_size <= FILE_MAX => {
-            let mut bytes = Vec::new();
-            let decoder = flate2::read::ZlibDecoder::new(found.data);
-            decoder.take(found.uncompressed_size + 1).read_to_end(&mut bytes).ok()?;
-            (bytes.len() as u64 == found.uncompressed_size).then_some(Cow::Owned(bytes))
+            // Into its place: a copy would be some tens of megabytes.
+            let mut bytes: Bytes = std::iter::repeat_n(0, found.uncompressed_size as usize).collect();
+            let mut decoder = flate2::read::ZlibDecoder::new(found.data);
+            decoder.read_exact(Arc::get_mut(&mut bytes)?).ok()?;
+            (decoder.read(&mut [0]).ok()? == 0).then_some(bytes)
         }
         _ => None,
     }
@@ -318,7 +322,7 @@ mod tests {
 
     fn debug_str(program: &[u8]) -> Option<Vec<u8>> {
         let object = object::File::parse(program).unwrap();
-        uncompressed(&object.section_by_name(".debug_str").unwrap()).map(Cow::into_owned)
+        uncompressed(&object.section_by_name(".debug_str").unwrap()).map(|bytes| bytes.to_vec())
     }
 
     #[test]
