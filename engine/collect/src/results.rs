@@ -6,9 +6,9 @@
 
 use crate::rows::{self, HEADER, Row, RowError};
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Largest file: some ten million rows.
 pub const BYTES_MAX: u64 = 1 << 30;
@@ -43,6 +43,8 @@ pub enum ResultsError {
 #[derive(Debug)]
 pub struct Results {
     file: File,
+    /// The file's path, if [`Results::open`] made the file.
+    made: Option<PathBuf>,
     bytes: u64,
     totals: BTreeMap<String, Row>,
     /// Bytes of a line that was cut off, and is removed.
@@ -58,7 +60,13 @@ impl Results {
         if path.metadata().is_ok_and(|found| !found.is_file()) {
             return Err(ResultsError::NoFile);
         }
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        let mut options = OpenOptions::new();
+        options.read(true).append(true);
+        let (mut file, made) = match options.clone().create_new(true).open(path) {
+            Ok(file) => (file, Some(path.to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (options.create(true).open(path)?, None),
+            Err(error) => return Err(error.into()),
+        };
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(ResultsError::InUse),
@@ -72,7 +80,7 @@ impl Results {
             _ => sum(rows_of_ours(&text[..whole])?),
         };
         let cut_bytes = (text.len() - whole) as u64;
-        let mut results = Results { file, bytes: whole as u64, totals, cut_bytes };
+        let mut results = Results { file, made, bytes: whole as u64, totals, cut_bytes };
         if cut_bytes > 0 {
             results.file.set_len(results.bytes)?;
         }
@@ -80,6 +88,18 @@ impl Results {
             results.write(&format!("{HEADER}\n"))?;
         }
         Ok(results)
+    }
+
+    /// Removes the file if [`Results::open`] made it and it has no row: for a collection that was
+    /// refused.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn withdraw(self) -> io::Result<()> {
+        match self.made.filter(|_| self.totals.is_empty()) {
+            Some(path) => fs::remove_file(path),
+            None => Ok(()),
+        }
     }
 
     /// What the file has of a task.

@@ -113,7 +113,6 @@ pub enum Verb {
     },
 }
 
-/// The results of one task.
 #[derive(Debug, Serialize)]
 struct TaskResult {
     decoder: String,
@@ -215,15 +214,10 @@ pub fn collect(args: &CollectArgs) -> Result<u8, Refusal> {
         let bytes = counted(bytes, "byte");
         say::people(&format!("pinwheel: collect: removed {bytes} of a line that was cut off from {path}"));
     }
-    let threads = threads(args)?;
-    require_threads("collect", threads)?;
-    let seed = match args.seed {
-        Some(seed) => seed,
-        None => random_seed()?,
+    let (options, signals) = match means(args, limits) {
+        Ok(means) => means,
+        Err(refusal) => return Err(withdrawn(&path, results, refusal)),
     };
-    let count_by = CountBy { faults: !args.estimate.is_empty(), gaps: args.gaps };
-    let options = Options { limits, threads, seed, shard: args.shard, count_by };
-    let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
     let (stop, mut told_ns) = (AtomicBool::new(false), 0);
     let ended = collect_tasks(&tasks, &mut results, &options, &stop, |progress| {
         // Relaxed: the flag has no other memory behind it.
@@ -240,10 +234,31 @@ pub fn collect(args: &CollectArgs) -> Result<u8, Refusal> {
             say::people(&format!("pinwheel: collect: {error}"));
             1
         }
-        Err(error) => return Err(Refusal::Content { about: "collect".to_owned(), said: error.to_string() }),
+        Err(error) => {
+            let refusal = Refusal::Content { about: "collect".to_owned(), said: error.to_string() };
+            return Err(withdrawn(&path, results, refusal));
+        }
     };
     let found: Vec<TaskResult> = tasks.iter().map(|task| result(task, &results, args)).collect();
     Ok(args.print.to_stdout(&found, || text(&found), status))
+}
+
+/// Threads, seed and signals of a collection.
+fn means(args: &CollectArgs, limits: Limits) -> Result<(Options, Signals), Refusal> {
+    let threads = threads(args)?;
+    require_threads("collect", threads)?;
+    let seed = match args.seed {
+        Some(seed) => seed,
+        None => random_seed()?,
+    };
+    let count_by = CountBy { faults: !args.estimate.is_empty(), gaps: args.gaps };
+    let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
+    Ok((Options { limits, threads, seed, shard: args.shard, count_by }, signals))
+}
+
+/// The refusal of a collection, which leaves no file without rows.
+fn withdrawn(path: &Path, results: Results, refusal: Refusal) -> Refusal {
+    results.withdraw().err().map_or(refusal, |error| unusable(path, &error.into()))
 }
 
 fn unusable(path: &Path, error: &ResultsError) -> Refusal {
