@@ -83,9 +83,6 @@ pub trait Matcher: Send {
     /// Bytes on the heap, without what is shared; a bound for every shot.
     fn bytes(&self) -> usize;
 
-    /// The matcher's name in reports.
-    fn name(&self) -> &'static str;
-
     /// Waits until it can decode: a plugin's process may have to be started again. Never called on a hot thread.
     ///
     /// # Errors
@@ -406,7 +403,7 @@ impl MatcherModel {
             Ready::Stream(_) => stream::NAME,
             Ready::Blocks(_) => blocks::NAME,
             Ready::Plugin(model) => model.name(),
-            Ready::Guess(..) => GUESS,
+            Ready::Guess(..) => "predecoder alone",
             #[cfg(test)]
             Ready::Made(_) => "made by a test",
         }
@@ -429,9 +426,6 @@ impl MatcherModel {
     }
 }
 
-/// The name of [`GuessMatcher`] in reports.
-const GUESS: &str = "predecoder alone";
-
 /// Answers by the local predecoder alone.
 struct GuessMatcher {
     local: Local,
@@ -450,10 +444,6 @@ impl Matcher for GuessMatcher {
 
     fn bytes(&self) -> usize {
         8 * self.ignored.capacity()
-    }
-
-    fn name(&self) -> &'static str {
-        GUESS
     }
 }
 

@@ -43,7 +43,7 @@ use crate::code::Model;
 use crate::code::health::InputHealth;
 use crate::code::sampler::Sampler;
 use crate::fault::{FaultCode, Injector};
-use crate::hot::{BUDGET_ITEMS, BatchClock, Flow, Frame, Role, RoleError, Settings, WARM_STREAM, Work};
+use crate::hot::{BUDGET_ITEMS, BatchClock, Flow, Frame, Role, Settings, WARM_STREAM, Work};
 use crate::pipe::samples::{SampleReader, SampleRoom, SampleWriter, samples};
 use crate::pipe::{Pressure, Watermarks};
 use crate::profile::OverflowStrategy;
@@ -421,10 +421,6 @@ impl Feed {
 impl Role for Feed {
     fn kind(&self) -> RoleKind {
         RoleKind::Feed
-    }
-
-    fn warm_up(&mut self, _frame: &mut Frame<'_>) -> Result<(), RoleError> {
-        Ok(())
     }
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {

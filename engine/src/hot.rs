@@ -58,7 +58,9 @@ pub trait Role {
     ///
     /// # Errors
     /// If the role cannot work; the engine then does not start.
-    fn warm_up(&mut self, frame: &mut Frame<'_>) -> Result<(), RoleError>;
+    fn warm_up(&mut self, _frame: &mut Frame<'_>) -> Result<(), RoleError> {
+        Ok(())
+    }
 
     /// Does the work that is ready, within the frame's budget. Called in Warmup, Live and Drain.
     fn work(&mut self, frame: &mut Frame<'_>) -> Work;

@@ -20,7 +20,7 @@
 //! | `pinwheel_board` | [`clock`], [`timer`] | ticks and their pairing with UTC; deadlines in a wheel |
 //! | | [`files`], [`quote`] | files that another user may have written; quoting them safely in a message |
 //! | | [`roles`], [`streams`] | roles, threads and silos with their states; states and verdicts of streams |
-//! | | [`fault`], [`profile`] | fault codes and their counters; the settings of an operator |
+//! | | [`profile`], [`fault`] | the settings of an operator; fault codes and their counters |
 //! | | [`board`] | the mapped region: layout, writers, readers, the alarm log |
 //! | `pinwheel_code` | [`code`], [`predecode`] | error models and shot files; predecoding of isolated error patterns |
 //! | `pinwheel_matching` | | exact minimum-weight perfect matching by sparse blossom, union-find, look-up tables, for [`decode`] |

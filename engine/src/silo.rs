@@ -37,7 +37,7 @@ use crate::device::Recovery;
 use crate::device::cuda::{Context, DeviceFacts};
 use crate::dispatch::sampled::{AnswerSampleReader, answer_samples};
 use crate::dispatch::{Harvester, HarvesterParts};
-use crate::fault::{Injections, Injector};
+use crate::fault::Injector;
 use crate::feed::cross_silo::CrossSiloParts;
 use crate::feed::requests::MoveRequests;
 use crate::feed::source::Source;
@@ -396,7 +396,7 @@ struct Draws<'a> {
 impl Draws<'_> {
     fn of(&self, role: u64) -> Injector {
         let place = self.epoch << 32 | role << 8 | self.silo as u64;
-        Injector::new(injections(self.faults), self.faults.seed, place)
+        Injector::new(self.faults, place)
     }
 }
 
@@ -431,19 +431,6 @@ fn make_faulty(spec: RoleSpec, fault: RoleFault, kind: HotFault) -> RoleSpec {
         Ok(Box::new(FaultyRole::new(build(init)?, fault.after_items, kind)))
     };
     RoleSpec { build: Box::new(faulty), ..spec }
-}
-
-fn injections(faults: &Faults) -> Injections {
-    Injections {
-        not_started: faults.not_started,
-        unknown: faults.unknown,
-        never_ready: faults.never_ready,
-        late_ready: faults.late_ready,
-        inside_launch: faults.inside_launch,
-        lose_device_every: faults.lose_device_every.unwrap_or(0),
-        decoder_panic: faults.decoder_panic,
-        bad_address: faults.bad_address,
-    }
 }
 
 #[cfg(test)]

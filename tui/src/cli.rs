@@ -63,9 +63,16 @@ use places::UserPaths;
 use refusal::{Refusal, UNUSABLE};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Smallest main-thread stack that is accepted. Release builds need 128 KiB, debug builds more.
 const STACK_BYTES_MIN: u64 = 1 << 20;
+
+/// Waits for `span`. Every thread of the command line is cold.
+#[expect(clippy::disallowed_methods, reason = "no hot thread calls it")]
+fn pause(span: Duration) {
+    std::thread::sleep(span);
+}
 
 /// Runs the command that the command line names.
 pub fn main() -> ExitCode {

@@ -16,7 +16,10 @@ pub enum Effect {
     /// Show the recorded moment at that many nanoseconds after the engine's start.
     LookAt(u64),
     /// Show the recorded moment at `at_ns`; where that is not after `shown_ns`, the next one.
-    LookAfter { shown_ns: u64, at_ns: u64 },
+    LookAfter {
+        shown_ns: u64,
+        at_ns: u64,
+    },
     /// Read data that is not on the board.
     LookUp(LookupRequest),
     /// Have the engine place a stream at a host, or take shots of others or not.
@@ -27,7 +30,6 @@ pub enum Effect {
     Capture(Mouse),
     /// Give the terminal this text for its clipboard.
     Copy(String),
-    /// Redraw the whole screen.
     Redraw,
     /// Restore the terminal and return.
     Leave(ConsoleEnd),

@@ -18,13 +18,11 @@ use crate::named::named;
 use key::Key;
 use pinwheel_engine::engine::SiloCommand;
 
-/// The action of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     NextView,
     PreviousView,
     Show(View),
-    /// Move the cursor.
     Move(Step),
     NextSilo,
     /// Freeze the picture, or continue.
@@ -35,7 +33,6 @@ pub enum Action {
     ToOnset,
     /// Step to the first moment recorded, or to the last.
     ToEnd(End),
-    /// Write a note.
     Note,
     /// Play a replay, or stop it.
     Play,
@@ -58,19 +55,16 @@ pub enum Action {
     Confirm,
     Cancel,
     Suspend,
-    /// Redraw the whole screen.
     Redraw,
     /// Copy the row under the cursor with its details.
     Copy,
     /// Acknowledge the alarm under the cursor.
     Acknowledge,
-    /// Acknowledge all active alarms.
     AcknowledgeAll,
     /// Incidents or all alarms in the list.
     AlarmRows,
     /// Silence the alarm under the cursor for ten minutes.
     Snooze,
-    /// Open the command palette.
     Palette,
     /// Filter the rows of the view's list.
     Filter,
@@ -86,7 +80,6 @@ pub enum Action {
     Follow,
     /// Return to the place before the last link.
     Back,
-    /// Change to the next theme.
     NextTheme,
     /// Mark the picture shown, to compare with.
     Mark,
@@ -112,7 +105,6 @@ pub enum Action {
     EndTour,
 }
 
-/// How to sort a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sorting {
     /// By the next column; after the last column, in the engine's order.
@@ -124,28 +116,19 @@ pub enum Sorting {
 /// An end of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The first moment.
     First,
-    /// The last moment.
     Last,
 }
 
-/// A cursor movement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// One row up.
     Up,
-    /// One row down.
     Down,
-    /// One cell left.
     Left,
-    /// One cell right.
     Right,
     PageUp,
     PageDown,
-    /// To the first row.
     First,
-    /// To the last row.
     Last,
 }
 

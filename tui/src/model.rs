@@ -38,7 +38,7 @@ use lists::{Arrangements, Pair};
 use lookups::LookedUp;
 use measured::Measured;
 use pinwheel_engine::board::SpinPolicy;
-use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::board::snapshot::{SiloView, Snapshot};
 use pinwheel_engine::profile::OnHangup;
 use pinwheel_report::moment::silence_ns;
 use std::rc::Rc;
@@ -118,9 +118,7 @@ pub struct Cursor {
 pub enum Zoom {
     #[default]
     Both,
-    /// Details only.
     Details,
-    /// List only.
     List,
 }
 
@@ -159,7 +157,6 @@ pub enum Mode {
 /// A sentence in the footer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// The sentence.
     pub text: String,
     /// End of its display, console clock.
     pub until_ns: u64,
@@ -169,9 +166,7 @@ pub struct Notice {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoticeKind {
-    /// A success.
     Done,
-    /// A refusal.
     Refused,
 }
 
@@ -182,14 +177,12 @@ pub struct Model {
     /// Columns and rows.
     pub size: (u16, u16),
     pub theme: Theme,
-    /// The view shown.
     pub view: View,
     pub live: Scene,
     /// The frozen scene, and the time of the freeze.
     pub frozen: Option<(Scene, u64)>,
     /// Position of the frozen scene in the past; `None`: the moment of the freeze.
     pub timeline: Option<Timeline>,
-    /// Live or replay.
     pub mode: Mode,
     pub cursor: Cursor,
     pub overlay: Option<Overlay>,
@@ -301,6 +294,11 @@ impl Model {
         self.scene().picture.as_deref()
     }
 
+    /// The silo under the cursor.
+    pub fn silo(&self) -> Option<&SiloView> {
+        self.picture()?.snapshot.silos.get(self.cursor.silo)
+    }
+
     /// Age of the picture that views draw, nanoseconds.
     pub fn age_ns(&self) -> u64 {
         self.picture().map_or(0, |picture| self.now_ns.saturating_sub(picture.received_ns))
@@ -346,18 +344,19 @@ impl Model {
             (Some(Overlay::Filter(_)), _) => Scope::Filter,
             (Some(Overlay::Columns(_)), _) => Scope::Columns,
             (Some(_), _) => Scope::Question,
-            (None, View::Profiles) => Scope::Profiles,
-            (None, View::Help) => Scope::Help,
-            (None, View::Chart) => Scope::Chart,
-            // In the slots view the arrows always move the cursor; [ and ] step in time everywhere.
-            (None, view) if self.frozen.is_some() && view != View::Slots => Scope::Past,
+            // In these views the arrows always move the cursor; [ and ] step in time everywhere.
+            (None, View::Profiles | View::Help | View::Chart | View::Slots) => self.view_scope(),
+            (None, _) if self.frozen.is_some() => Scope::Past,
             (None, _) => self.view_scope(),
         }
     }
 
     /// The scope of the view's own keys.
-    fn view_scope(&self) -> Scope {
+    pub fn view_scope(&self) -> Scope {
         match self.view {
+            View::Profiles => Scope::Profiles,
+            View::Help => Scope::Help,
+            View::Chart => Scope::Chart,
             View::Alarms => Scope::Alarms,
             View::Placement => Scope::Placement,
             View::Streams => Scope::Streams,

@@ -26,7 +26,6 @@ pub enum Msg {
     },
     Key(Key),
     Mouse(Mouse),
-    /// The terminal was resized.
     Resize {
         columns: u16,
         rows: u16,
@@ -53,7 +52,6 @@ pub enum Msg {
     Dumped(Result<String, String>),
     /// A file of the user is invalid, with the reason in one sentence.
     Unusable(String),
-    /// The process received a signal.
     Signal(Signal),
     /// Measured cost of the console itself.
     Cost(ConsoleCost),

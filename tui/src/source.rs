@@ -1,15 +1,15 @@
 //! The source of the console's pictures, and its commands.
 //!
 //! Owns the [`Source`] trait and its plain data; called from the console thread only. A call may do
-//! file I/O (profiles) but must not wait for the engine. `live` is the engine in this process,
-//! `attach` one in another, `other_host` one of another machine, `replay` a recording.
+//! file I/O (profiles) but must not wait for the engine. `attach` is an engine in another process,
+//! `other_host` one of another machine, `replay` a recording; `pinwheel run` has the engine in its
+//! own process.
 
 pub mod attach;
 pub mod lookup;
 pub mod data;
 mod chart;
 mod effects;
-pub mod live;
 pub mod other_host;
 pub mod past;
 pub mod replay;
@@ -47,7 +47,9 @@ pub trait Source {
     fn is_finished(&self) -> bool;
     /// The profiles on offer, each compared with the profile in force; at most [`OFFERS_MAX`] are
     /// shown.
-    fn offers(&self) -> Vec<Offer>;
+    fn offers(&self) -> Vec<Offer> {
+        Vec::new()
+    }
     /// The newest recorded moment at or before `at_ns` after the engine's start; the first one, if
     /// all are later. The error is one sentence.
     fn past(&mut self, at_ns: u64) -> Result<Past, String>;

@@ -50,13 +50,11 @@ pub const EVENTS_MAX: usize = 256;
 /// Window of the console's own cost, nanoseconds.
 const COST_WINDOW_NS: u64 = 1_000_000_000;
 
-/// Options of the console.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub theme: Theme,
     /// Whether the engine drains when the terminal closes.
     pub on_hangup: OnHangup,
-    /// The first view.
     pub view: View,
     /// The keys in force.
     pub keymap: Rc<Keymap>,
@@ -68,7 +66,6 @@ pub struct Options {
     pub is_served: bool,
 }
 
-/// Result of the console.
 #[derive(Debug)]
 pub struct Outcome {
     /// Why the console returned.

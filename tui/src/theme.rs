@@ -55,7 +55,6 @@ pub enum Colour {
     None,
 }
 
-/// Set of glyphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Glyphs {
     /// Braille, blocks, arrows
@@ -98,11 +97,8 @@ impl Palette {
 /// Palette, colour depth and glyph set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theme {
-    /// Which colours.
     pub palette: Palette,
-    /// How many colours.
     pub colour: Colour,
-    /// Glyphs or ASCII.
     pub glyphs: Glyphs,
     /// The colours of [`Palette::Own`]; `None`: there are none, and that palette is not offered.
     pub own: Option<Own>,

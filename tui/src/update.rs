@@ -49,10 +49,7 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
 
 fn take_in(model: &mut Model, msg: Msg) -> Vec<Effect> {
     match msg {
-        Msg::Tick { now_ns } => {
-            tick(model, now_ns);
-            Vec::new()
-        }
+        Msg::Tick { now_ns } => tick(model, now_ns),
         Msg::Snapshot { now_ns, snapshot, finished } => {
             tick(model, now_ns);
             model.finished = finished;
@@ -64,37 +61,23 @@ fn take_in(model: &mut Model, msg: Msg) -> Vec<Effect> {
             effects.extend(past::run_on(model));
             // Any client may have switched the profile that those on offer are compared with.
             effects.extend((actions_seen(model) != before).then_some(Effect::ListOffers));
-            effects
+            return effects;
         }
         Msg::Key(key) => match model.action(key) {
-            Some(action) => actions::act(model, action),
-            None => {
-                typing::write(model, key);
-                Vec::new()
-            }
+            Some(action) => return actions::act(model, action),
+            None => typing::write(model, key),
         },
-        Msg::Mouse(mouse) => mouse::act(model, mouse),
+        Msg::Mouse(mouse) => return mouse::act(model, mouse),
         Msg::Replay(at_ns) => {
             model.mode = Mode::Replay { running_since_ns: None };
-            vec![Effect::LookAt(at_ns)]
+            return vec![Effect::LookAt(at_ns)];
         }
-        Msg::Executed { command, result } => executed(model, &command, result),
-        Msg::Reply(reply) => show_reply(model, reply),
-        Msg::Signal(signal) => signalled(model, signal),
-        msg => {
-            take_note(model, msg);
-            Vec::new()
-        }
-    }
-}
-
-/// Messages that only store data.
-fn take_note(model: &mut Model, msg: Msg) {
-    match msg {
+        Msg::Executed { command, result } => return executed(model, &command, result),
+        Msg::Reply(reply) => return show_reply(model, reply),
+        Msg::Signal(signal) => return signalled(model, signal),
         Msg::LookedUp(brought) => lists::brought(model, brought),
         Msg::Dumped(Ok(file)) => notice(model, NoticeKind::Done, format!("screen written to {file}")),
-        Msg::Dumped(Err(said)) => notice(model, NoticeKind::Refused, said),
-        Msg::Unusable(said) => notice(model, NoticeKind::Refused, said),
+        Msg::Dumped(Err(said)) | Msg::Unusable(said) => notice(model, NoticeKind::Refused, said),
         Msg::Past(result) => past::arrived(model, result),
         Msg::Resize { columns, rows } => model.size = (columns, rows),
         Msg::Offers(offers) => {
@@ -106,15 +89,8 @@ fn take_note(model: &mut Model, msg: Msg) {
         }
         Msg::Lost(why) => model.lost = Some(why),
         Msg::Cost(cost) => model.console_cost = cost,
-        Msg::Tick { .. }
-        | Msg::Snapshot { .. }
-        | Msg::Key(_)
-        | Msg::Mouse(_)
-        | Msg::Replay(_)
-        | Msg::Executed { .. }
-        | Msg::Reply(_)
-        | Msg::Signal(_) => {}
     }
+    Vec::new()
 }
 
 /// Shows the reply of another process.
@@ -265,6 +241,12 @@ fn refuse_suspend(model: &mut Model) {
         _ => format!("suspend refused: {freeze} freezes the picture; {quit} leaves, and the engine continues"),
     };
     notice(model, NoticeKind::Refused, why);
+}
+
+/// Says why nothing is done.
+fn refused(model: &mut Model, text: impl Into<String>) -> Vec<Effect> {
+    notice(model, NoticeKind::Refused, text.into());
+    Vec::new()
 }
 
 fn notice(model: &mut Model, kind: NoticeKind, text: String) {

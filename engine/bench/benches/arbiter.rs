@@ -268,7 +268,6 @@ fn at_rest(suite: &mut Suite) {
     }
 }
 
-/// Adds the cases.
 pub fn register(suite: &mut Suite) {
     at_rest(suite);
     for pages in [1, 1_024] {

@@ -33,29 +33,38 @@ struct Shot {
     stamps: [u64; 7],
 }
 
-/// The measured peer's histograms: as many as the harvester's.
+/// The measured peer's histograms, as many as the harvester's: of stages and of streams.
 pub struct Meter {
     stages: Vec<Histogram<u64>>,
     streams: Vec<Histogram<u64>>,
 }
 
+/// Index of the histogram of latencies.
+const TOTAL: usize = 6;
+
 impl Meter {
-    /// Creates empty histograms of the engine's resolution.
-    pub fn new() -> Meter {
-        let histogram = || Histogram::new_with_bounds(1, 60_000_000_000, 2).unwrap();
-        Meter { stages: (0..8).map(|_| histogram()).collect(), streams: (0..STREAMS).map(|_| histogram()).collect() }
+    /// Creates empty histograms of `digits` significant digits.
+    pub fn new(streams: u32, digits: u8) -> Meter {
+        let histogram = || Histogram::new_with_bounds(1, 60_000_000_000, digits).unwrap();
+        Meter { stages: (0..8).map(|_| histogram()).collect(), streams: (0..streams).map(|_| histogram()).collect() }
     }
 
-    fn record(&mut self, shot: &Shot) {
+    /// The histogram of latencies.
+    pub fn total(&mut self) -> &mut Histogram<u64> {
+        &mut self.stages[TOTAL]
+    }
+
+    /// Records the stamps of a shot of `stream`.
+    pub fn record(&mut self, stream: u32, stamps: &[u64; 7]) {
         // Two cores' clocks may differ by a little: a span is then 0, as in ours.
-        let ticks = |from: usize, to: usize| Ticks(shot.stamps[to]).since(Ticks(shot.stamps[from]));
+        let ticks = |from: usize, to: usize| Ticks(stamps[to]).since(Ticks(stamps[from]));
         let span = |from: usize, to: usize| CLOCK.rate().nanos(ticks(from, to)).0.max(1);
-        for stage in 0..6 {
+        for stage in 0..TOTAL {
             self.stages[stage].saturating_record(span(stage, stage + 1));
         }
-        self.stages[6].saturating_record(span(0, 6));
+        self.stages[TOTAL].saturating_record(span(0, 6));
         self.stages[7].saturating_record(span(1, 6));
-        self.streams[shot.stream as usize].saturating_record(span(0, 6));
+        self.streams[stream as usize].saturating_record(span(0, 6));
     }
 }
 
@@ -141,7 +150,7 @@ pub fn one_core(input: &Input, mut meter: Option<Meter>) -> f64 {
             ends.collect(&shot);
             if let Some(meter) = &mut meter {
                 stamp(&mut shot, 6..7, true);
-                meter.record(&shot);
+                meter.record(shot.stream, &shot.stamps);
             }
         }
         if ends.collected - collected >= WINDOW {
@@ -192,7 +201,7 @@ pub fn pool(input: &Input, mut meter: Option<Meter>) -> f64 {
                     ends.collect(&shot);
                     if let Some(meter) = &mut meter {
                         stamp(&mut shot, 6..7, true);
-                        meter.record(&shot);
+                        meter.record(shot.stream, &shot.stamps);
                     }
                 }
                 Err(TryRecvError::Empty) => break,

@@ -4,6 +4,7 @@ use crossbeam_channel::{Receiver, Sender};
 use crossbeam_queue::ArrayQueue;
 use disruptor::{BusySpin, EventPoller, MultiProducer, MultiProducerBarrier, SingleProducer, SingleProducerBarrier};
 use disruptor::{Producer as _, SingleConsumerBarrier};
+use pinwheel_edge::queue::fifo::Fifo;
 use pinwheel_edge::ring::{line, mpsc, spsc};
 use ringbuf::traits::{Consumer as _, Producer as _, Split as _};
 use std::sync::Arc;
@@ -125,23 +126,15 @@ macro_rules! contender {
 macro_rules! batches {
     ($name:ident, |$w:ident, $count:ident, $of:ident| $push:expr, |$r:ident, $take:ident| $pop:expr) => {
         impl<T: Item> Batches<T> for $name {
-            batches!(@ends T, |$w, $count, $of| $push, |$r, $take| $pop);
-        }
-    };
-    ($name:ident, $item:ty, |$w:ident, $count:ident, $of:ident| $push:expr, |$r:ident, $take:ident| $pop:expr) => {
-        impl Batches<$item> for $name {
-            batches!(@ends $item, |$w, $count, $of| $push, |$r, $take| $pop);
-        }
-    };
-    (@ends $item:ty, |$w:ident, $count:ident, $of:ident| $push:expr, |$r:ident, $take:ident| $pop:expr) => {
-        #[inline(always)]
-        fn push_batch($w: &mut Self::Tx, $count: usize, $of: impl Fn(usize) -> $item) -> usize {
-            $push
-        }
+            #[inline(always)]
+            fn push_batch($w: &mut Self::Tx, $count: usize, $of: impl Fn(usize) -> T) -> usize {
+                $push
+            }
 
-        #[inline(always)]
-        fn pop_batch($r: &mut Self::Rx, $take: &mut impl FnMut(&$item)) -> usize {
-            $pop
+            #[inline(always)]
+            fn pop_batch($r: &mut Self::Rx, $take: &mut impl FnMut(&T)) -> usize {
+                $pop
+            }
         }
     };
 }
@@ -161,48 +154,24 @@ contender!(
     |rx, take| one(rx.pop(), take)
 );
 
-/// Ours: a sequence word in each slot's line.
-pub struct Line;
+contender!(
+    /// Ours: a sequence word in each slot's line.
+    Line, line::Producer<T>, line::Consumer<T>, line::channel,
+    |tx, item| tx.push(item).is_ok(),
+    |rx, take| one(rx.pop(), take)
+);
+batches!(Line, |tx, count, of| tx.push_each(count, of), |rx, take| rx.drain(BATCH, |item| take(&item)));
 
-impl Contender<Content> for Line {
-    type Tx = line::Producer<Content>;
-    type Rx = line::Consumer<Content>;
-
-    fn make(capacity: usize) -> (Self::Tx, Self::Rx) {
-        line::channel(capacity)
-    }
-
-    #[inline(always)]
-    fn push(tx: &mut Self::Tx, item: Content) -> bool {
-        tx.push(item).is_ok()
-    }
-
-    #[inline(always)]
-    fn pop(rx: &mut Self::Rx, take: &mut impl FnMut(&Content)) -> usize {
-        one(rx.pop(), take)
-    }
-}
-
-batches!(Line, Content, |tx, count, of| tx.push_each(count, of), |rx, take| rx.drain(BATCH, |item| take(&item)));
-
-impl Contender<u64> for Line {
-    type Tx = line::Producer<u64>;
-    type Rx = line::Consumer<u64>;
-
-    fn make(capacity: usize) -> (Self::Tx, Self::Rx) {
-        line::channel(capacity)
-    }
-
-    #[inline(always)]
-    fn push(tx: &mut Self::Tx, item: u64) -> bool {
-        tx.push(item).is_ok()
-    }
-
-    #[inline(always)]
-    fn pop(rx: &mut Self::Rx, take: &mut impl FnMut(&u64)) -> usize {
-        one(rx.pop(), take)
-    }
-}
+contender!(
+    /// Ours: several producers and consumers.
+    SharedFifo, Arc<Fifo<T>>, Arc<Fifo<T>>,
+    |capacity| {
+        let queue = Arc::new(Fifo::new(capacity));
+        (Arc::clone(&queue), queue)
+    },
+    |tx, item| tx.push(item).is_ok(),
+    |rx, take| one(rx.pop(), take)
+);
 
 contender!(
     /// `rtrb`.

@@ -11,10 +11,10 @@
 use super::hops::{EVERY, quantiles};
 use super::live::echo;
 use super::measure::{CLOCK, CORES, Placement, Suite, pin_to};
-use pinwheel_engine::board;
+use super::overhead::unrecorded;
 use pinwheel_engine::board::snapshot::SourceState;
 use pinwheel_engine::code::{Model, Sampler, bundled_named};
-use pinwheel_engine::engine::{Config, Engine, Input, LivePlace};
+use pinwheel_engine::engine::{Engine, Input, LivePlace};
 use pinwheel_engine::feed::cudaq::frame::{self, Call, SLOT_BYTES};
 use pinwheel_engine::profile::{Decoders, Device, Latency, Profile, Silos, Source, ThreadSpec, Threads};
 use pinwheel_engine::roles::RoleKind;
@@ -24,7 +24,6 @@ use std::sync::Arc;
 const SHOTS: u64 = 20_000;
 const PARTS: [&str; 6] = ["enqueue p50", "enqueue p99", "enqueue p99.9", "get p50", "get p99", "get p99.9"];
 
-/// Registers the area `cudaq`.
 pub fn register(suite: &mut Suite) {
     let shots = suite.effort.scale(SHOTS);
     let one = move || called(shots, one_thread(), Wait::Spins);
@@ -123,25 +122,8 @@ fn called(shots: u64, threads: Threads, wait: Wait) -> Vec<f64> {
         slot_size: SLOT_BYTES,
     };
     let place = LivePlace::parse("cudaq:127.0.0.1:0").unwrap();
-    let engine = Engine::start(Config {
-        profile_name: "lab".to_owned(),
-        profile,
-        label: String::new(),
-        input: Input::Live { model: model(), place, measurements: None },
-        count: None,
-        duration: None,
-        sink: None,
-        events: None,
-        run_dir: None,
-        profiles: None,
-        environment: None,
-        notes: Vec::new(),
-        drill_command: None,
-        bridge: None,
-        boards: board::directory(),
-        takes_inputs: false,
-    })
-    .unwrap();
+    let input = Input::Live { model: model(), place, measurements: None };
+    let engine = Engine::start(unrecorded(profile, input)).unwrap();
     let port = loop {
         let snapshot = engine.snapshot();
         let source = &snapshot.sources[0];

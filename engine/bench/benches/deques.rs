@@ -104,16 +104,11 @@ type Ours = deque::Owner;
 type Crossbeam = crossbeam_deque::Worker<u64>;
 type St3 = st3::lifo::Worker<u64>;
 
-/// Registers the area `deque`.
 pub fn register(suite: &mut Suite) {
     let windows = suite.effort.scale(256);
-    let mut group = |name: &str, placement, runs: [fn(u64) -> f64; 3]| {
-        let mut case = |which: &str, run: fn(u64) -> f64| {
-            suite.case(format!("{name}, {which}"), &["total"], (placement, 9), move || vec![run(windows)])
-        };
-        let (ours, crossbeam, st3) = (case("deque", runs[0]), case("crossbeam-deque", runs[1]), case("st3", runs[2]));
-        suite.figure(name, "ns/op", ours, Some(("crossbeam-deque", crossbeam)));
-        suite.figure(name, "ns/op", ours, Some(("st3", st3)));
+    let mut group = |name: &str, placement, [ours, crossbeam, st3]: [fn(u64) -> f64; 3]| {
+        let candidates = [("deque", ours), ("crossbeam-deque", crossbeam), ("st3", st3)];
+        suite.compare(name, (placement, 9), windows, &candidates);
     };
     let (one, two) = (Placement::OneCore, Placement::CrossCore);
     group("deque/pair", one, [pair::<Ours>, pair::<Crossbeam>, pair::<St3>]);

@@ -7,19 +7,12 @@
 //! let it pause as the policy `Prod` prescribes, and the peer does the same.
 
 use super::measure::{CLOCK, CORES, Placement, Suite, median, ns_per};
-use super::threads::{HotThreads, shared};
+use super::threads::{Each, HotThreads, each, shared};
 use pinwheel_edge::spin::{Phase, SpinPolicy};
-use pinwheel_engine::hot::{Frame, Init, Role, RoleError, RoleSpec, Scratch, Work};
-use pinwheel_engine::roles::RoleKind;
+use pinwheel_engine::hot::{Frame, Role, Scratch};
 use pinwheel_engine::units::Ticks;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Does nothing and reports `items` items.
-struct Empty {
-    items: u32,
-    probe: Option<Probe>,
-}
 
 /// Time of each window of frames, taken in the frames themselves.
 struct Probe {
@@ -49,28 +42,16 @@ impl Probe {
     }
 }
 
-impl Role for Empty {
-    fn kind(&self) -> RoleKind {
-        RoleKind::Feed
-    }
-
-    fn warm_up(&mut self, _frame: &mut Frame<'_>) -> Result<(), RoleError> {
-        Ok(())
-    }
-
-    fn work(&mut self, frame: &mut Frame<'_>) -> Work {
-        if let Some(probe) = &mut self.probe {
+/// Does nothing and reports `items` items.
+fn empty(items: u32, mut probe: Option<Probe>) -> impl FnMut(&mut Frame<'_>) -> u32 + Send + 'static {
+    move |frame| {
+        if let Some(probe) = &mut probe {
             probe.note(frame.now);
         }
-        Work(self.items)
-    }
-
-    fn is_drained(&self) -> bool {
-        true
+        items
     }
 }
 
-/// Registers the area `frame`.
 pub fn register(suite: &mut Suite) {
     for (name, items) in [("busy", 1), ("idle", 0)] {
         for count in [1, 6] {
@@ -96,8 +77,7 @@ pub fn hot(count: usize, items: u32) -> f64 {
                 found: Arc::clone(&found),
                 readings: Vec::with_capacity(WINDOWS),
             });
-            let build = Box::new(move |_: &mut Init<'_>| Ok(Box::new(Empty { items, probe }) as Box<dyn Role>));
-            RoleSpec { kind: RoleKind::Feed, silo: 0, index: index as u32, build }
+            each(empty(items, probe))
         })
         .collect();
     let running = HotThreads::start(&shared, SpinPolicy::Prod, [(CORES.here, specs)]);
@@ -113,7 +93,7 @@ pub fn hot(count: usize, items: u32) -> f64 {
 /// Nanoseconds per pass of the smallest loop.
 pub fn bare(count: usize, items: u32) -> f64 {
     let mut roles: Vec<Box<dyn Role>> =
-        (0..count).map(|_| Box::new(Empty { items, probe: None }) as Box<dyn Role>).collect();
+        (0..count).map(|_| Box::new(Each(empty(items, None))) as Box<dyn Role>).collect();
     let (mut windows, mut scratch) = (Vec::new(), Scratch::new());
     for _ in 0..WINDOWS {
         let from = CLOCK.ticks();

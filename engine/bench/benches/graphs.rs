@@ -62,7 +62,6 @@ impl Dag {
     }
 }
 
-/// Registers the area `graph`.
 pub fn register(suite: &mut Suite) {
     for (name, tasks) in SHAPES {
         let tasks = if name == "wavefront" { tasks } else { suite.effort.scale(tasks.into()) as u32 };

@@ -23,7 +23,6 @@ const MESSAGES: u64 = 40_000;
 const CAPACITY: usize = 64;
 const PARTS: [&str; 3] = ["p50", "p99", "p99.9"];
 
-/// Registers the area `hops`.
 pub fn register(suite: &mut Suite) {
     let messages = suite.effort.scale(MESSAGES);
     let ours = suite.case("three hops", &PARTS, (Placement::CrossCore, 9), move || three_hops(messages));

@@ -31,7 +31,6 @@ const AWAY_S: usize = 30;
 /// The parameters of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// Number of hosts.
     pub hosts: usize,
     /// Number of streams of all hosts.
     pub streams: usize,
@@ -39,7 +38,6 @@ pub struct Setting {
     pub zipf: f64,
     /// Load of all streams, as a share of the capacity of all hosts.
     pub load: f64,
-    /// Duration in seconds.
     pub seconds: usize,
     /// Seed of all draws.
     pub seed: u64,
@@ -150,7 +148,6 @@ impl World {
     }
 }
 
-/// Simulates `setting`.
 pub fn play(setting: &Setting) -> Course {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(setting.seed);
     let mut world = World::new(setting, &mut random);

@@ -17,7 +17,6 @@ const OWN: u32 = 156;
 const HOSTS: [usize; 5] = [4, 8, 16, 32, 64];
 const ALONE: &str = "nothing-shared";
 
-/// Registers the area `hosts`.
 pub fn register(suite: &mut Suite) {
     let decisions = suite.effort.scale(40_000) as usize;
     for hosts in [3, 64] {

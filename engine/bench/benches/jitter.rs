@@ -22,7 +22,6 @@ const TURN_MS: u64 = 2_500;
 
 const PARTS: [&str; 4] = ["p99.99 ns", "gaps/s", "noise %", "max ns"];
 
-/// Registers the area `jitter`.
 pub fn register(suite: &mut Suite) {
     let span = Duration::from_millis(suite.effort.scale(TURN_MS));
     let own = (Placement::Own, TURNS);

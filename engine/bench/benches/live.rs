@@ -34,7 +34,6 @@ const MODEL: &str = "surface_d5";
 const SHOT: [u8; 15] = [0; 15];
 const PARTS: [&str; 4] = ["p50", "p99", "p99.9", "ns/shot"];
 
-/// Registers the area `live`.
 pub fn register(suite: &mut Suite) {
     let shots = suite.effort.scale(SHOTS);
     let place = || SourceAddress::parse(&format!("shm:bench-{}", std::process::id())).unwrap();

@@ -15,7 +15,6 @@ const SHOTS: u64 = 2_000;
 const WINDOW: usize = 100;
 const REPETITIONS: (Placement, usize) = (Placement::OneCore, 7);
 
-/// Registers the area `matching`.
 pub fn register(suite: &mut Suite) {
     for input in all_surfaces(suite.effort.scale(SHOTS)) {
         let ours = input.clone();
@@ -48,7 +47,8 @@ fn decode(input: &Input, prepared: impl Fn(&Model) -> MatcherModel) -> f64 {
     })
 }
 
-fn each_window(input: &Input, mut decode: impl FnMut(&[u64])) -> f64 {
+/// Passes all shots; returns the time of a shot in the median window.
+pub(super) fn each_window(input: &Input, mut decode: impl FnMut(&[u64])) -> f64 {
     let mut windows = Vec::new();
     for window in input.shots.words.chunks(WINDOW * input.shots.words_per_shot) {
         let from = CLOCK.ticks();

@@ -113,6 +113,9 @@ impl Reading {
     }
 }
 
+/// Its name, and a function of the number of windows that returns nanoseconds.
+pub type Candidate = (&'static str, fn(u64) -> f64);
+
 struct Figure {
     name: String,
     unit: &'static str,
@@ -124,14 +127,12 @@ struct Figure {
 
 /// Cases of one area.
 pub struct Suite {
-    /// The effort of the run.
     pub effort: Effort,
     cases: Vec<Case>,
     figures: Vec<Figure>,
 }
 
 impl Suite {
-    /// Creates a suite without cases.
     pub fn new(effort: Effort) -> Suite {
         Suite { effort, cases: Vec::new(), figures: Vec::new() }
     }
@@ -150,6 +151,25 @@ impl Suite {
         let run = Box::new(run);
         self.cases.push(Case { name: name.into(), parts, placement, repetitions, run, readings, floors });
         Reading { case: self.cases.len() - 1, part: 0 }
+    }
+
+    /// Adds a case for each of `candidates`, and a figure of the first beside each other one.
+    pub fn compare(
+        &mut self,
+        name: &str,
+        (placement, repetitions): (Placement, usize),
+        windows: u64,
+        candidates: &[Candidate],
+    ) {
+        let mut ours = None;
+        for &(which, run) in candidates {
+            let run = move || vec![run(windows)];
+            let reading = self.case(format!("{name}, {which}"), &["total"], (placement, repetitions), run);
+            let ours = *ours.get_or_insert(reading);
+            if ours.case != reading.case {
+                self.figure(name, "ns/op", ours, Some((which, reading)));
+            }
+        }
     }
 
     /// Adds a figure to print.

@@ -35,7 +35,6 @@ const GIVEN_UP_MS: f64 = 5_000.0;
 const LIMIT: Duration = Duration::from_secs(20);
 const PARTS: [&str; 3] = ["ms to recover, median", "ms, longest", "% of the shots refused"];
 
-/// Registers the area `overflow`.
 pub fn register(suite: &mut Suite) {
     let own = (Placement::Own, 3);
     let bursts = suite.effort.scale(BURSTS);
@@ -113,7 +112,7 @@ fn summary(mut recoveries: Vec<f64>, engine: Engine) -> Vec<f64> {
 }
 
 fn rate(engine: &Engine, hz: f64) {
-    engine.execute(Command::Rate { hz: Some(hz) }, &Actor::this_process()).unwrap();
+    engine.execute(Command::Rate { hz: Some(hz) }, &Actor::this_process("")).unwrap();
 }
 
 fn after_bursts(strategy: OverflowStrategy, wait_ms: u32, bursts: u64) -> Vec<f64> {
@@ -148,7 +147,7 @@ fn once_overloaded() -> Vec<f64> {
     until(&engine, "all streams in one silo", |now| {
         let is_quiet = now.silos.iter().filter_map(|silo| silo.moves.as_ref()).all(|moves| moves.open.is_empty());
         for (stream, _) in (0..).zip(&now.streams).filter(|(_, stream)| is_quiet && stream.silo != 0) {
-            let _ = engine.execute(Command::Move { stream, to: 0 }, &Actor::this_process());
+            let _ = engine.execute(Command::Move { stream, to: 0 }, &Actor::this_process(""));
         }
         now.streams.iter().all(|stream| stream.silo == 0)
     });

@@ -22,7 +22,6 @@ const REPETITIONS: usize = 7;
 /// Wall time per shot, and processor time of the decoding thread.
 const PARTS: [&str; 2] = ["wall", "cpu"];
 
-/// Registers the area `overhead`.
 pub fn register(suite: &mut Suite) {
     // More shots than the engine can answer in its span, so that it does not end early.
     for input in surfaces([4_000_000, 400_000]) {
@@ -45,7 +44,6 @@ fn cpu_ns(tid: u32) -> u64 {
     line.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
-/// The calling thread's id.
 fn own_tid() -> u32 {
     let link = std::fs::read_link("/proc/thread-self").unwrap_or_default();
     link.file_name().and_then(|name| name.to_str()?.parse().ok()).unwrap_or(0)

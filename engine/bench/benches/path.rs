@@ -13,7 +13,7 @@
 use super::channels;
 use super::input::{Input, parity};
 use super::measure::{CLOCK, CORES, Effort, Placement, Suite, median};
-use super::roles::{NullSilo, ROLES, check, null_silo};
+use super::roles::{NullSilo, ROLES, STREAMS, check, null_silo};
 use super::threads::{HotThreads, shared_on};
 use pinwheel_edge::spin::{Phase, SpinPolicy};
 use pinwheel_engine::board;
@@ -27,7 +27,6 @@ use std::time::Duration;
 /// count.
 const WINDOW: u64 = 2_048;
 
-/// Registers the area `dispatch`.
 pub fn register(suite: &mut Suite) {
     let input = parity(suite.effort.scale(100_000));
     let repetitions = 15;
@@ -39,7 +38,7 @@ pub fn register(suite: &mut Suite) {
     let (bare, measured) = (input.clone(), input.clone());
     let bare = suite.case("crossbeam-channel", &["total"], one, move || vec![channels::one_core(&bare, None)]);
     let measured = suite.case("crossbeam-channel+hdrhistogram", &["total"], one, move || {
-        vec![channels::one_core(&measured, Some(channels::Meter::new()))]
+        vec![channels::one_core(&measured, Some(channels::Meter::new(STREAMS, 2)))]
     });
     let two = (Placement::CrossCore, if suite.effort == Effort::Full { 9 } else { 2 });
     let (ours, split) = (input.clone(), input.clone());
@@ -50,7 +49,7 @@ pub fn register(suite: &mut Suite) {
     let (bare_input, measured_input) = (input.clone(), input);
     let pool = suite.case("crossbeam-channel, pool", &["total"], two, move || vec![channels::pool(&bare_input, None)]);
     let measured_pool = suite.case("crossbeam-channel+hdrhistogram, pool", &["total"], two, move || {
-        vec![channels::pool(&measured_input, Some(channels::Meter::new()))]
+        vec![channels::pool(&measured_input, Some(channels::Meter::new(STREAMS, 2)))]
     });
 
     suite.figure("dispatch/path", "ns/shot", path, Some(("crossbeam-channel", bare)));

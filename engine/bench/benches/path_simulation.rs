@@ -48,7 +48,6 @@ pub struct Setting {
     pub workers: usize,
     /// Evenly spaced arrivals per second; `None`: as fast as slots come free.
     pub rate_hz: Option<f64>,
-    /// Number of shots.
     pub shots: usize,
 }
 

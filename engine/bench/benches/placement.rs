@@ -19,7 +19,6 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 /// Placements on one snapshot.
 const ON_ONE: usize = 100;
 
-/// Registers the area `placement`.
 pub fn register(suite: &mut Suite) {
     let decisions = suite.effort.scale(40_000) as usize;
     for silos in [8, 64, 1_024] {

@@ -24,9 +24,7 @@ const NOISE: f64 = 0.02;
 /// The parameters of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// Number of silos.
     pub silos: usize,
-    /// Number of streams.
     pub streams: usize,
     /// Exponent of the Zipf distribution of loads: stream n has a share of n^-zipf.
     pub zipf: f64,
@@ -34,7 +32,6 @@ pub struct Setting {
     pub load: f64,
     /// Seconds over which streams arrive.
     pub arrive_s: usize,
-    /// Duration in seconds.
     pub seconds: usize,
     /// Seed of all draws.
     pub seed: u64,
@@ -81,7 +78,6 @@ pub struct Course {
     /// At the end of each second: standard deviation over the silos of their busy share of time,
     /// points.
     pub spread_points: Vec<f64>,
-    /// Number of moves.
     pub moves: u64,
     /// Streams that moved back to a silo within a lease.
     pub bounces: u64,
@@ -130,7 +126,6 @@ impl World {
     }
 }
 
-/// Simulates `setting` under `rule`.
 pub fn play(setting: &Setting, rule: Rule) -> Course {
     let Setting { silos, streams, arrive_s, seconds, seed, .. } = *setting;
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);

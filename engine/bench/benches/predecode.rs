@@ -1,13 +1,11 @@
 //! Compares decoding with the predecoder `Local` and without it.
 
 use super::input::{Input, surfaces};
-use super::measure::{CLOCK, Placement, Suite, median, ns_per};
+use super::matching::each_window;
+use super::measure::{Placement, Suite};
 use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::predecode::{Local, Passthrough, Predecoder};
 
-const WINDOW: usize = 100;
-
-/// Registers the area `predecode`.
 pub fn register(suite: &mut Suite) {
     for input in surfaces([8_000, 2_000]) {
         let (with, without) = (input.clone(), input.clone());
@@ -28,14 +26,8 @@ fn decode(input: &Input, predecoder: &mut dyn Predecoder) -> f64 {
     let mut residual = vec![0; input.model.detector_words()];
     let mut observables = vec![0; input.model.observable_words()];
     let mut flips = observables.clone();
-    let mut windows = Vec::new();
-    for window in input.shots.words.chunks(WINDOW * input.shots.words_per_shot) {
-        let from = CLOCK.ticks();
-        for shot in window.chunks(input.shots.words_per_shot) {
-            predecoder.predecode(shot, &mut residual, &mut flips);
-            matcher.decode(&residual, &mut observables).expect("shots of the model can be matched");
-        }
-        windows.push(ns_per(from, (window.len() / input.shots.words_per_shot) as u64));
-    }
-    median(&windows)
+    each_window(input, |shot| {
+        predecoder.predecode(shot, &mut residual, &mut flips);
+        matcher.decode(&residual, &mut observables).expect("shots of the model can be matched");
+    })
 }

@@ -9,7 +9,7 @@ use super::contenders::{
     Aligned, BATCH, Batches, Channel, Contender, Content, DisruptorMulti, DisruptorSingle, Item, Line, Many, Mpsc,
     Queue, Ringbuf, Rtrb, Spsc,
 };
-use super::measure::{CLOCK, CORES, Placement, Reading, Suite, median, ns_per, pin_to, ping_pong};
+use super::measure::{CLOCK, CORES, Candidate, Placement, Suite, median, ns_per, pin_to, ping_pong};
 use std::sync::{Arc, Barrier};
 
 const CAPACITY: usize = 1024;
@@ -18,24 +18,9 @@ const TRIPS: u64 = 20_000;
 /// Items pushed by each of two producers into a ring with room for all.
 const FILL: u64 = 30_000;
 
-/// Its name, and a function of the number of windows that returns nanoseconds.
-type Candidate = (&'static str, fn(u64) -> f64);
-
-/// Registers the area `ring`.
 pub fn register(suite: &mut Suite) {
     let windows = suite.effort.scale(64);
-    let mut group = |name: &str, of: &[Candidate]| {
-        let readings: Vec<(&str, Reading)> = of
-            .iter()
-            .map(|&(which, run)| {
-                let run = move || vec![run(windows)];
-                (which, suite.case(format!("{name}, {which}"), &["total"], (Placement::CrossCore, 11), run))
-            })
-            .collect();
-        for (peer, reading) in &readings[1..] {
-            suite.figure(name, "ns/op", readings[0].1, Some((peer, *reading)));
-        }
-    };
+    let mut group = |name: &str, of: &[Candidate]| suite.compare(name, (Placement::CrossCore, 11), windows, of);
     spsc(&mut group);
     round_trips(&mut group);
     mpsc(&mut group);
@@ -134,7 +119,7 @@ fn mpsc(group: &mut impl FnMut(&str, &[Candidate])) {
 }
 
 /// One producer on this core, its consumer on the other, item by item.
-fn single<T: Item, C: Contender<T>>(windows: u64) -> f64 {
+pub(super) fn single<T: Item, C: Contender<T>>(windows: u64) -> f64 {
     let push = |tx: &mut C::Tx, sent: u64, _: u64| usize::from(C::push(tx, T::of(sent)));
     stream::<T, C>(windows, push, |rx, taken| C::pop(rx, &mut |item| in_order(item, taken)))
 }
@@ -148,7 +133,7 @@ fn batch<T: Item, C: Batches<T>>(windows: u64) -> f64 {
 }
 
 #[inline(always)]
-fn in_order(item: &impl Item, taken: &mut u64) {
+pub(super) fn in_order(item: &impl Item, taken: &mut u64) {
     assert_eq!(item.number(), *taken, "in order");
     *taken += 1;
 }

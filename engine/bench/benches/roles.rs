@@ -26,16 +26,16 @@ use pinwheel_engine::decode::worker::{Decoder, DecoderParts};
 use pinwheel_engine::device::{Launch, Launched};
 use pinwheel_engine::dispatch::sampled::answer_samples;
 use pinwheel_engine::dispatch::{Dispatcher, Harvester, HarvesterParts, Poller};
-use pinwheel_engine::fault::{Injections, Injector};
+use pinwheel_engine::fault::Injector;
 use pinwheel_engine::feed::source::Source;
 use pinwheel_engine::feed::{Feed, FeedContext, Share};
 use pinwheel_engine::graph::Config;
-use pinwheel_engine::hot::{BUDGET_ITEMS, Frame, Init, Role, RoleError, RoleSpec, Settings, Work};
+use pinwheel_engine::hot::{BUDGET_ITEMS, Frame, Init, Role, RoleSpec, Settings, Work};
 use pinwheel_engine::pipe::lanes::{DecodeLanes, LINE_WORDS, ResultLine, WorkerLane, fits_line};
 use pinwheel_engine::pipe::pool::Pool;
 use pinwheel_engine::pipe::{Answer, AnsweredBy, Pipe, ToGraph, Watermarks};
 use pinwheel_engine::predecode::Passthrough;
-use pinwheel_engine::profile::{self, FreeWorker, Profile, ShotOrder};
+use pinwheel_engine::profile::{self, Faults, FreeWorker, Profile, ShotOrder};
 use pinwheel_engine::roles::RoleKind;
 use std::sync::Arc;
 
@@ -82,10 +82,6 @@ impl Role for NullDecoder {
         RoleKind::Decode
     }
 
-    fn warm_up(&mut self, _frame: &mut Frame<'_>) -> Result<(), RoleError> {
-        Ok(())
-    }
-
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {
         let (mut items, mut began) = (0, None);
         while items < BUDGET_ITEMS
@@ -119,9 +115,7 @@ impl Role for NullDecoder {
 pub struct Setup {
     /// Workers of the device.
     pub workers: u32,
-    /// Slots.
     pub slots: u32,
-    /// Streams.
     pub streams: u32,
     /// Decode workers.
     pub decoders: u32,
@@ -145,7 +139,6 @@ impl Setup {
 
 /// A silo with all its roles.
 pub struct NullSilo {
-    /// Its board.
     pub board: Arc<Board>,
     /// Its limits and its rate.
     pub settings: Arc<Settings>,
@@ -216,7 +209,7 @@ pub fn wired(
         board: Arc::clone(&board),
     };
     let rate = CLOCK.rate();
-    let injector = Injector::new(Injections::default(), 0, 0);
+    let injector = Injector::new(&Faults::default(), 0);
     let (outside_board, pressure) = (Arc::clone(&board), Arc::clone(&pipe.pressure));
     let context = FeedContext { settings: Arc::clone(&settings), board: outside_board, pressure, rate };
     let feed = Feed::new(Share::of(0, 1, streams, None), feed_end, source, model, context, injector, None);
@@ -257,7 +250,7 @@ pub fn wired(
             lane,
             changes,
             predecoder: Box::new(Passthrough),
-            injector: Injector::new(Injections::default(), 0, index as u64),
+            injector: Injector::new(&Faults::default(), index as u64),
             states: Arc::clone(&states),
             carries: None,
             joints: None,

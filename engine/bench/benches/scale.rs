@@ -159,7 +159,6 @@ const fn repetitions(effort: Effort) -> usize {
     }
 }
 
-/// Registers the area `scale`.
 pub fn register(suite: &mut Suite) {
     let effort = suite.effort;
     let null = codes::repeated(parity(4_096), effort.scale(PARITY_SHOTS));

@@ -25,7 +25,6 @@ const LOOKS: u64 = 200;
 const REPETITIONS: usize = 3;
 const PARTS: [&str; 3] = ["p50 ms", "p99 ms", "max ms"];
 
-/// Registers the area `scrub`.
 pub fn register(suite: &mut Suite) {
     let pictures = suite.effort.scale(36_000);
     let looks = suite.effort.scale(LOOKS);

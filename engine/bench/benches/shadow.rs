@@ -7,7 +7,7 @@
 
 use super::measure::{Placement, Suite};
 use super::overhead::{live, unrecorded};
-use super::telemetry::{PARTS, RATE_HZ, SETTLES, TURN_MS, latencies};
+use super::telemetry::{PARTS, RATE_HZ, SETTLES, TURN_MS, ended, latencies};
 use pinwheel_engine::code::bundled_named;
 use pinwheel_engine::engine::Input;
 use pinwheel_engine::profile::{Decoder, Profile, Rate, SHADOW_ONE_IN_DEFAULT, Shadow};
@@ -16,7 +16,6 @@ use std::time::Duration;
 
 const TURNS: usize = 9;
 
-/// Registers the area `shadow`.
 pub fn register(suite: &mut Suite) {
     let span = Duration::from_millis(suite.effort.scale(TURN_MS));
     let own = (Placement::Own, TURNS);
@@ -36,10 +35,7 @@ fn run(shadow: Option<Shadow>, span: Duration) -> Vec<f64> {
     let input = Input::Sampler { model: Arc::new(model), name: "surface_d5".to_string(), seed: 1 };
     let engine = live(unrecorded(profile, input), SETTLES);
     let found = latencies(&engine, span, || ());
-    engine.request_drain();
-    let outcome = engine.finish();
-    assert!(outcome.unanswered.is_empty(), "every shot is answered");
-    let compared = outcome.snapshot.shadow.map_or(0, |shadow| shadow.compared);
+    let compared = ended(engine).snapshot.shadow.map_or(0, |shadow| shadow.compared);
     assert_eq!(compared > 0, has_shadow, "{compared} shots compared");
     found
 }

@@ -15,7 +15,7 @@ use super::frame;
 use super::measure::{CLOCK, Placement, Suite};
 use super::overhead::{live, unrecorded};
 use pinwheel_engine::code::bundled_named;
-use pinwheel_engine::engine::{Config, Engine, Input};
+use pinwheel_engine::engine::{Config, Engine, Input, Outcome};
 use pinwheel_engine::profile::{Diagnostics, Profile, Rate};
 use pinwheel_engine::record::metrics;
 use std::sync::Arc;
@@ -31,7 +31,6 @@ pub(super) const RATE_HZ: f64 = 20_000.0;
 const SCRAPE: Duration = Duration::from_secs(1);
 pub(super) const PARTS: [&str; 4] = ["p50 ns", "p99 ns", "p99.9 ns", "max ns"];
 
-/// Registers the area `telemetry`.
 pub fn register(suite: &mut Suite) {
     let span = Duration::from_millis(suite.effort.scale(TURN_MS));
     let own = (Placement::Own, TURNS);
@@ -68,21 +67,27 @@ pub(super) fn latencies(engine: &Engine, span: Duration, mut each: impl FnMut())
     vec![quantile(0.5), quantile(0.99), quantile(0.999), found.max_ns() as f64]
 }
 
+/// Drains the engine; panics unless it answered every shot.
+pub(super) fn ended(engine: Engine) -> Outcome {
+    engine.request_drain();
+    let outcome = engine.finish();
+    assert!(outcome.unanswered.is_empty(), "every shot is answered");
+    outcome
+}
+
 fn watched(span: Duration) -> Vec<f64> {
     let folder = tempfile::tempdir().unwrap();
     let engine = live(Config { run_dir: Some(folder.path().to_owned()), ..config(Diagnostics::On) }, SETTLES);
     let exposition = metrics::Exposition::default();
     let found = latencies(&engine, span, || drop(std::hint::black_box(exposition.text(&engine.snapshot()))));
-    engine.request_drain();
-    assert!(engine.finish().unanswered.is_empty(), "every shot is answered");
+    ended(engine);
     found
 }
 
 fn unwatched(span: Duration) -> Vec<f64> {
     let engine = live(config(Diagnostics::Off), SETTLES);
     let found = latencies(&engine, span, || ());
-    engine.request_drain();
-    assert!(engine.finish().unanswered.is_empty(), "every shot is answered");
+    ended(engine);
     found
 }
 
@@ -95,8 +100,7 @@ fn share(span: Duration) -> Vec<f64> {
     std::thread::sleep(span);
     let seconds = CLOCK.rate().nanos(CLOCK.ticks().since(from)).0 as f64 / 1e9;
     let most = busy().iter().zip(&before).map(|(now, then)| now - then).max().unwrap_or(0) as f64 / seconds;
-    engine.request_drain();
-    assert!(engine.finish().unanswered.is_empty(), "every shot is answered");
+    ended(engine);
     let overhead_ns = frame::hot(6, 1) - frame::bare(6, 1);
     vec![overhead_ns.max(0.0) * most / 1e9 * 100.0, most]
 }

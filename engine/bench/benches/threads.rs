@@ -3,9 +3,8 @@
 use super::measure::CLOCK;
 use pinwheel_edge::spin::{Phase, PhaseWord, SpinBudgets, SpinPolicy, SpinWord};
 use pinwheel_engine::board::{Board, Place, Shape};
-use pinwheel_engine::hot::memory::OnAllocation;
-use pinwheel_engine::hot::{Frame, HotThread, Init, Placing, Role, RoleError, RoleSpec, Shared, Work, spawn};
-use pinwheel_engine::profile::Priority;
+use pinwheel_engine::hot::{Frame, HotThread, Init, Placing, Role, RoleSpec, Shared, Work, spawn};
+use pinwheel_engine::profile::{HotAllocations, Priority};
 use pinwheel_engine::roles::RoleKind;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -21,7 +20,7 @@ pub fn shared(threads: u32) -> Shared {
 
 /// As [`shared`], on an existing board.
 pub fn shared_on(board: Arc<Board>) -> Shared {
-    Shared { clock: CLOCK.clone(), board, phase: Arc::new(PhaseWord::new()), on_allocation: OnAllocation::Count }
+    Shared { clock: CLOCK.clone(), board, phase: Arc::new(PhaseWord::new()), on_allocation: HotAllocations::Count }
 }
 
 /// A role that calls `body` in each frame.
@@ -30,15 +29,12 @@ pub fn each(body: impl FnMut(&mut Frame<'_>) -> u32 + Send + 'static) -> RoleSpe
     RoleSpec { kind: RoleKind::Feed, silo: 0, index: 0, build }
 }
 
-struct Each<F>(F);
+/// The role of [`each`].
+pub struct Each<F>(pub F);
 
 impl<F: FnMut(&mut Frame<'_>) -> u32> Role for Each<F> {
     fn kind(&self) -> RoleKind {
         RoleKind::Feed
-    }
-
-    fn warm_up(&mut self, _frame: &mut Frame<'_>) -> Result<(), RoleError> {
-        Ok(())
     }
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {

@@ -34,30 +34,18 @@ fn at(slot: u64) -> Ticks {
     Ticks(slot * SLOT.0)
 }
 
-/// Registers the area's cases.
 pub fn register(suite: &mut Suite) {
     let delays = delays(suite.effort.scale(TIMERS));
-    let ours = suite.case("timer wheel", &["insert", "expire", "both"], (Placement::OneCore, REPETITIONS), {
+    let mut case = |name: &str, parts: &[&str], run: fn(&[u32]) -> Vec<f64>| {
         let delays = Arc::clone(&delays);
-        move || expire_ours(&delays)
-    });
-    let peer = suite.case("quad wheel", &["insert", "expire", "both"], (Placement::OneCore, REPETITIONS), {
-        let delays = Arc::clone(&delays);
-        move || expire_peer(&delays)
-    });
-    let peer_cancellable =
-        suite.case("cancellable wheel", &["insert", "expire", "both"], (Placement::OneCore, REPETITIONS), {
-            let delays = Arc::clone(&delays);
-            move || expire_cancellable_peer(&delays)
-        });
-    let ours_cancel = suite.case("timer wheel, cancel", &["pair"], (Placement::OneCore, REPETITIONS), {
-        let delays = Arc::clone(&delays);
-        move || cancel_ours(&delays)
-    });
-    let peer_cancel = suite.case("cancellable wheel, cancel", &["pair"], (Placement::OneCore, REPETITIONS), {
-        let delays = Arc::clone(&delays);
-        move || cancel_peer(&delays)
-    });
+        suite.case(name, parts, (Placement::OneCore, REPETITIONS), move || run(&delays))
+    };
+    let parts = ["insert", "expire", "both"];
+    let ours = case("timer wheel", &parts, expire_ours);
+    let peer = case("quad wheel", &parts, expire_peer);
+    let peer_cancellable = case("cancellable wheel", &parts, expire_cancellable_peer);
+    let ours_cancel = case("timer wheel, cancel", &["pair"], cancel_ours);
+    let peer_cancel = case("cancellable wheel, cancel", &["pair"], cancel_peer);
     let idle = suite.case("timer wheel, idle poll", &["poll"], (Placement::OneCore, REPETITIONS), {
         let polls = suite.effort.scale(TIMERS);
         move || idle_ours(polls)
@@ -95,38 +83,35 @@ fn expire_ours(delays: &[u32]) -> Vec<f64> {
 }
 
 fn expire_peer(delays: &[u32]) -> Vec<f64> {
-    let mut wheel: quad_wheel::QuadWheelWithOverflow<u32> =
-        quad_wheel::QuadWheelWithOverflow::new(quad_wheel::no_prune::<u32>);
-    let count = delays.len() as u64;
-    let from = CLOCK.ticks();
-    for (i, delay) in delays.iter().enumerate() {
-        wheel.insert_with_delay(i as u32, Duration::from_millis(u64::from(*delay))).unwrap();
-    }
-    let insert = ns_per(from, count);
-    let from = CLOCK.ticks();
-    let mut found = 0;
-    for _ in 0..DELAY_SLOTS_MAX {
-        found += black_box(wheel.tick()).len() as u64;
-    }
-    let expire = ns_per(from, count);
-    assert_eq!(found, count, "each once");
-    vec![insert, expire, insert + expire]
+    let wheel = quad_wheel::QuadWheelWithOverflow::new(quad_wheel::no_prune::<u32>);
+    expired(wheel, delays, |wheel, i, delay| wheel.insert_with_delay(i, delay).unwrap(), |wheel| wheel.tick())
 }
 
 /// The peer's wheel with cancellable timers, as ours has.
 fn expire_cancellable_peer(delays: &[u32]) -> Vec<f64> {
-    let mut wheel: cancellable::QuadWheelWithOverflow<IdOnlyTimerEntry<u32>> =
-        cancellable::QuadWheelWithOverflow::new();
+    let wheel = cancellable::QuadWheelWithOverflow::<IdOnlyTimerEntry<u32>>::new();
+    let insert = |wheel: &mut cancellable::QuadWheelWithOverflow<_>, i, delay| {
+        wheel.insert(IdOnlyTimerEntry::new(i, delay)).unwrap();
+    };
+    expired(wheel, delays, insert, |wheel| wheel.tick())
+}
+
+fn expired<W, T>(
+    mut wheel: W,
+    delays: &[u32],
+    insert: impl Fn(&mut W, u32, Duration),
+    tick: impl Fn(&mut W) -> Vec<T>,
+) -> Vec<f64> {
     let count = delays.len() as u64;
     let from = CLOCK.ticks();
     for (i, delay) in delays.iter().enumerate() {
-        wheel.insert(IdOnlyTimerEntry::new(i as u32, Duration::from_millis(u64::from(*delay)))).unwrap();
+        insert(&mut wheel, i as u32, Duration::from_millis(u64::from(*delay)));
     }
     let insert = ns_per(from, count);
     let from = CLOCK.ticks();
     let mut found = 0;
     for _ in 0..DELAY_SLOTS_MAX {
-        found += black_box(wheel.tick()).len() as u64;
+        found += black_box(tick(&mut wheel)).len() as u64;
     }
     let expire = ns_per(from, count);
     assert_eq!(found, count, "each once");

@@ -148,7 +148,6 @@ fn both(arrivals: u64, run: fn(u8, End, u64, &AtomicU64) -> Vec<u64>) -> Vec<f64
     [0.5, 0.99, 0.999].map(|q| times.quantile_ns(q) as f64).to_vec()
 }
 
-/// Adds the cases.
 pub fn register(suite: &mut Suite) {
     let arrivals = suite.effort.scale(TRANSFERS) / 2;
     let place = (Placement::CrossCore, 9);

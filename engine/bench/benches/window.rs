@@ -5,8 +5,9 @@
 //! window remains when the last round arrives; a whole shot begins then. Each is shown at 5 d and
 //! at 100 d rounds of measurement.
 
+use super::input::drawn;
 use super::measure::{CLOCK, Placement, Reading, Suite, median, ns_per};
-use pinwheel_engine::code::{Model, Sampler, bundled_named};
+use pinwheel_engine::code::{Model, bundled_named};
 use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::decode::stream::StreamedModel;
 use pinwheel_engine::decode::window::{WindowModel, WindowWorker};
@@ -17,7 +18,6 @@ use std::sync::Arc;
 const ROUNDS: u64 = 100_000;
 const REPETITIONS: (Placement, usize) = (Placement::OneCore, 5);
 
-/// Registers the area `window`.
 pub fn register(suite: &mut Suite) {
     for (code, distance) in [("d3", 3), ("d5", 5)] {
         let [short, long] = [5, 100].map(|times| lengths(suite, code, distance, times * distance));
@@ -110,15 +110,8 @@ fn whole(model: &Model, shots: u64) -> f64 {
 /// advance: a sampler of a long model is tens of megabytes, and its effect on the caches would be
 /// measured.
 fn each(model: &Model, shots: u64, mut run: impl FnMut(&[u64], &mut [u64])) {
-    let mut sampler = Sampler::new(model, 11);
     let mut observables = vec![0; model.observable_words()];
-    let draw = |_| {
-        let mut shot = vec![0; model.detector_words()];
-        sampler.draw(&mut shot, &mut observables);
-        shot
-    };
-    let drawn: Vec<Vec<u64>> = (0..shots).map(draw).collect();
-    for shot in &drawn {
+    for shot in &drawn(model, 11, shots) {
         run(shot, &mut observables);
     }
 }

@@ -120,9 +120,14 @@ impl Board {
         &self.region.section::<HeaderBlock>(0, 1)[0]
     }
 
+    /// Blocks of the hot threads.
+    pub fn threads(&self) -> &[ThreadBlock] {
+        self.region.section(self.layout.threads, self.layout.shape.threads as usize)
+    }
+
     /// Block of hot thread `index`.
     pub fn thread(&self, index: usize) -> &ThreadBlock {
-        &self.region.section(self.layout.threads, self.layout.shape.threads as usize)[index]
+        &self.threads()[index]
     }
 
     /// Feed's block of silo `silo`.

@@ -9,10 +9,12 @@
 mod correlation;
 mod counter;
 mod system;
+mod utc;
 mod wall;
 
 pub use correlation::{CORRELATE_EVERY, Correlation, READS};
 pub use counter::CounterError;
+pub use utc::{utc_text, utc_text_ns};
 pub use wall::{PAIRS, Step, WallClock};
 
 use crate::units::{Nanos, TickRate, Ticks};

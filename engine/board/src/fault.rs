@@ -8,6 +8,7 @@ mod event;
 
 pub use event::EventCode;
 
+use crate::profile::Faults;
 use pinwheel_edge::slot::word::ErrorCode;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -169,27 +170,6 @@ impl FaultCode {
     }
 }
 
-/// Probabilities of injected faults; the five of a launch exclude each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Injections {
-    /// The launch fails, the graph does not run.
-    pub not_started: f64,
-    /// The launch reports an error; the graph runs with probability one half.
-    pub unknown: f64,
-    /// The ready flag never comes.
-    pub never_ready: f64,
-    /// The ready flag comes late.
-    pub late_ready: f64,
-    /// The device completes before the launch call returns.
-    pub inside_launch: f64,
-    /// The device is lost at every this many launches; 0: never.
-    pub lose_device_every: u64,
-    /// A decode panics.
-    pub decoder_panic: f64,
-    /// A shot's payload address is bad.
-    pub bad_address: f64,
-}
-
 /// Outcome of one launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaunchFate {
@@ -215,16 +195,16 @@ pub enum LaunchFate {
 /// Seeded draws at the injection points of one role.
 #[derive(Clone, Debug)]
 pub struct Injector {
-    injections: Injections,
+    faults: Faults,
     random: Xoshiro256PlusPlus,
     launches: u64,
 }
 
 impl Injector {
-    /// Draws determined by `seed` and `role` (so that two roles of one engine do not draw alike).
-    pub fn new(injections: Injections, seed: u64, role: u64) -> Injector {
-        let random = Xoshiro256PlusPlus::seed_from_u64(seed ^ role.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        Injector { injections, random, launches: 0 }
+    /// Draws determined by the seed of `faults` and `role`: two roles of one engine do not draw alike.
+    pub fn new(faults: &Faults, role: u64) -> Injector {
+        let random = Xoshiro256PlusPlus::seed_from_u64(faults.seed ^ role.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        Injector { faults: faults.clone(), random, launches: 0 }
     }
 
     /// A uniform number in 0..1.
@@ -235,12 +215,12 @@ impl Injector {
 
     /// Draws the fate of the next launch.
     pub fn launch(&mut self) -> LaunchFate {
-        let odds = self.injections;
         self.launches += 1;
-        if odds.lose_device_every > 0 && self.launches.is_multiple_of(odds.lose_device_every) {
+        if self.faults.lose_device_every.is_some_and(|every| self.launches.is_multiple_of(every)) {
             return LaunchFate::LosesDevice;
         }
         let mut draw = self.uniform();
+        let odds = &self.faults;
         let fates = [
             (odds.not_started, LaunchFate::NotStarted),
             (odds.unknown / 2.0, LaunchFate::Unknown { runs: true }),
@@ -261,19 +241,20 @@ impl Injector {
     /// Whether the next decode panics.
     #[inline]
     pub fn decode_panics(&mut self) -> bool {
-        self.injections.decoder_panic > 0.0 && self.uniform() < self.injections.decoder_panic
+        self.faults.decoder_panic > 0.0 && self.uniform() < self.faults.decoder_panic
     }
 
     /// Whether the next shot gets a bad address.
     #[inline]
     pub fn address_is_bad(&mut self) -> bool {
-        self.injections.bad_address > 0.0 && self.uniform() < self.injections.bad_address
+        self.faults.bad_address > 0.0 && self.uniform() < self.faults.bad_address
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{FaultCode, Injections, Injector, LaunchFate};
+    use super::{FaultCode, Injector, LaunchFate};
+    use crate::profile::Faults;
 
     #[test]
     fn rows_are_the_places_in_the_list() {
@@ -284,17 +265,17 @@ mod tests {
 
     #[test]
     fn equal_seeds_draw_equal_fates_and_every_fate_occurs() {
-        let odds = Injections {
+        let odds = Faults {
             not_started: 0.1,
             unknown: 0.1,
             never_ready: 0.1,
             late_ready: 0.1,
             inside_launch: 0.1,
-            lose_device_every: 100,
-            ..Injections::default()
+            lose_device_every: Some(100),
+            ..Faults::default()
         };
         let fates = |seed| {
-            let mut injector = Injector::new(odds, seed, 1);
+            let mut injector = Injector::new(&Faults { seed, ..odds.clone() }, 1);
             (0..1_000).map(|_| injector.launch()).collect::<Vec<_>>()
         };
         assert_eq!(fates(7), fates(7));

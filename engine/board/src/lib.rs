@@ -1,4 +1,4 @@
-//! Shared parts of the engine: clock, timers, files, quotes, faults, profiles, and the board of
+//! Shared parts of the engine: clock, timers, files, quotes, profiles, faults, and the board of
 //! published counters.
 //!
 //! A module imports only modules declared before it; the order below is the order to read in.
@@ -13,7 +13,7 @@ pub mod files;
 pub mod quote;
 pub mod roles;
 pub mod streams;
-pub mod fault;
 pub mod profile;
+pub mod fault;
 #[expect(unsafe_code, reason = "maps the shared region")]
 pub mod board;

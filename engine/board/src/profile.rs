@@ -44,11 +44,13 @@ pub use placement::{AllHigh, Overflow, OverflowStrategy, PlaceBy, PlacementRules
 pub use schema::{
     Courtesy, Decoder, DecoderKind, Decoders, Device, Environment, Faults, FreeWorker, Graph, HotAllocations, Input,
     IssueGate, KeptRuns, Latency, Limits, OnHangup, Placement, Predecoder, Priority, Profile, Rate, ReadyPolicy,
-    RoleFault, Shadow, Source, SpinBudgets, SpinPolicy, StartPolicy, StreamDecoder, TaskTrace, Theme, ThreadSpec,
-    Threads, Window, WindowOverflow, WindowRounds,
+    RoleFault, Shadow, Source, SpinBudgets, StartPolicy, StreamDecoder, TaskTrace, Theme, ThreadSpec, Threads, Window,
+    WindowOverflow, WindowRounds,
 };
 pub use silos::{SILOS_MAX, Silos};
 pub use weights::Weights;
+
+pub use pinwheel_edge::spin::SpinPolicy;
 
 #[cfg(test)]
 mod tests;

@@ -31,9 +31,6 @@ pub trait Predecoder: Send {
     ///
     /// If a slice is not as long as the model's words; [`Local`] also if a bit past the detectors is set.
     fn predecode(&mut self, syndrome: &[u64], residual: &mut [u64], observables: &mut [u64]) -> Predecoded;
-
-    /// The predecoder's name in profiles and reports.
-    fn name(&self) -> &'static str;
 }
 
 /// The predecoder `None`: resolves nothing.
@@ -45,10 +42,6 @@ impl Predecoder for Passthrough {
         residual.copy_from_slice(syndrome);
         observables.fill(0);
         Predecoded { resolved: 0 }
-    }
-
-    fn name(&self) -> &'static str {
-        "none"
     }
 }
 

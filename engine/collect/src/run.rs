@@ -693,9 +693,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (path, whole) = (dir.path().join("parts.csv"), dir.path().join("whole.csv"));
         let tasks = [task("surface_d3", Decoder::Matching)];
-        let shots = 4 * tasks[0].block_shots();
+        let shots = 16 * tasks[0].block_shots();
         collected(&whole, &tasks, &options(shots, 2));
-        // Stopped after each tenth of a second, however far it is.
+        // Stopped after each tenth of a second in which a block was counted.
+        let mut stops = 0;
         for _ in 0..1_000 {
             let stop = AtomicBool::new(false);
             let mut results = Results::open(&path).unwrap();
@@ -705,8 +706,10 @@ mod tests {
             if is_done.unwrap().done == 1 {
                 break;
             }
+            stops += 1;
         }
         assert_eq!(sums(&path), sums(&whole));
+        assert!(stops > 0, "it was never stopped");
         assert_eq!(collected(&path, &tasks, &options(shots, 2)).shots, 0, "all is there");
     }
 

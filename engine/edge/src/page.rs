@@ -110,12 +110,6 @@ impl PageTable {
         self.me
     }
 
-    /// Durations of heat, leases and waits that decisions use.
-    #[must_use]
-    pub fn limits(&self) -> &Limits {
-        &self.limits
-    }
-
     /// Number of pages.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -12,15 +12,15 @@
 
 use crate::sync::{AtomicU64, Ordering, edge};
 
-/// How a hot thread waits for work.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+/// How a hot thread waits when it has no work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum SpinPolicy {
-    /// Pauses, never yields: for a core of its own.
+    /// Pauses and never yields: for a core of its own.
     Prod,
-    /// Spins for a time, then yields in each idle frame.
+    /// Spins for `lab_spin_us`, then yields in each idle frame.
     Lab,
-    /// Spins briefly, then sleeps with a bounded wake-up.
+    /// Spins for 10 µs, then sleeps `shared_sleep_us` at a time: leaves the core to other programs.
     #[default]
     Shared,
 }

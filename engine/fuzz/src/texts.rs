@@ -10,9 +10,10 @@ use pinwheel_engine::engine::wire::{self, Outcome, Reply};
 use pinwheel_engine::feed::address::SourceAddress;
 use pinwheel_engine::feed::assembly::{Assembly, Width};
 use pinwheel_engine::feed::cudaq::frame::{self, Call};
-use pinwheel_engine::feed::cudaq::session::{Session, State, Verdict};
+use pinwheel_engine::feed::cudaq::session::{Session, Verdict};
 use pinwheel_engine::feed::packet::{self, Encoding, Request};
 use pinwheel_engine::profile::Profile;
+use pinwheel_engine::streams::DecoderState;
 use pinwheel_engine::units::Ticks;
 use pinwheel_lab::graphs::graph_spec::GraphSpec;
 
@@ -201,7 +202,7 @@ pub fn any_calls(bytes: &[u8]) {
         }
         let verdict = session.call(&request.call);
         match request.call {
-            Call::Enqueue { bits, packed } if session.state() != State::Failed => {
+            Call::Enqueue { bits, packed } if session.state() != DecoderState::Failed => {
                 measured.extend((0..bits).map(|bit| packed[bit as usize / 8] >> (bit % 8) & 1));
             }
             _ => {}
@@ -228,7 +229,7 @@ pub fn any_calls(bytes: &[u8]) {
         }
         let was_cleared = matches!(request.call, Call::Corrections { is_clearing: true, .. })
             && matches!(verdict, Verdict::Corrections(_));
-        let is_empty = session.state() == State::Failed || request.call == Call::Reset;
+        let is_empty = session.state() == DecoderState::Failed || request.call == Call::Reset;
         if was_cleared || is_empty {
             sum = 0;
         }

@@ -27,7 +27,6 @@ mod recorded;
 #[expect(unsafe_code, reason = "reads the word that the kernel keeps of a thread's core")]
 pub mod current_core;
 mod topology;
-mod utc;
 #[cfg(test)]
 #[allow(dead_code, reason = "each crate that has it uses its part")]
 #[path = "../testing/trees.rs"]

@@ -67,7 +67,6 @@ pub struct HostSettings {
     #[serde(default)]
     pub connect: Vec<String>,
     /// Certificates of this host and its authority. Without them all hosts run on this machine.
-    #[serde(default)]
     pub certificates: Option<Certificates>,
     /// Hosts that may join, by the common names of their certificates.
     #[serde(default)]
@@ -200,7 +199,7 @@ impl HostSettings {
             }
             _ => {}
         }
-        let check = if self.certificates.is_some() { check_quic } else { check_loopback };
+        let check = |field, endpoint: &String| check_endpoint(field, endpoint, self.certificates.is_some());
         self.listen.iter().try_for_each(|endpoint| check("listen", endpoint))?;
         self.connect.iter().try_for_each(|endpoint| check("connect", endpoint))
     }
@@ -255,40 +254,27 @@ fn address<'a>(endpoint: &'a str, protocol: &str) -> Option<(&'a str, u16)> {
     (own == protocol && valid && digits).then_some((address, port.parse().ok()?))
 }
 
-fn check_loopback(field: &'static str, endpoint: &str) -> Result<(), CheckError> {
-    if !endpoint.starts_with("tcp/") {
-        return Err(CheckError::NotLoopback { field, endpoint: endpoint.to_owned() });
+/// With certificates an endpoint is one of QUIC, without them one of this machine.
+fn check_endpoint(field: &'static str, endpoint: &str, has_certificates: bool) -> Result<(), CheckError> {
+    let named = || endpoint.to_owned();
+    let (protocol, other) = match has_certificates {
+        true => ("quic", CheckError::NotQuic { field, endpoint: named() }),
+        false => ("tcp", CheckError::NotLoopback { field, endpoint: named() }),
+    };
+    if !endpoint.strip_prefix(protocol).is_some_and(|rest| rest.starts_with('/')) {
+        return Err(other);
     }
-    let protocol = "tcp";
-    let (address, port) = address(endpoint, protocol).ok_or_else(|| malformed(field, endpoint, protocol))?;
+    let malformed = || CheckError::Endpoint { field, endpoint: named(), protocol };
+    let (address, port) = address(endpoint, protocol).ok_or_else(malformed)?;
     let is_loopback = matches!(address, "localhost" | "[::1]")
         || address.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback());
-    if !is_loopback {
-        return Err(CheckError::NotLoopback { field, endpoint: endpoint.to_owned() });
-    }
-    check_port(field, endpoint, protocol, port)
-}
-
-fn check_quic(field: &'static str, endpoint: &str) -> Result<(), CheckError> {
-    if !endpoint.starts_with("quic/") {
-        return Err(CheckError::NotQuic { field, endpoint: endpoint.to_owned() });
-    }
-    let protocol = "quic";
-    let (address, port) = address(endpoint, protocol).ok_or_else(|| malformed(field, endpoint, protocol))?;
-    if field == "connect" && address.starts_with('[') {
-        return Err(CheckError::BracketedAddress { endpoint: endpoint.to_owned() });
-    }
-    check_port(field, endpoint, protocol, port)
-}
-
-/// Nobody can connect to port 0.
-fn check_port(field: &'static str, endpoint: &str, protocol: &'static str, port: u16) -> Result<(), CheckError> {
     match (field, port) {
-        ("connect", 0) => Err(malformed(field, endpoint, protocol)),
+        _ if !has_certificates && !is_loopback => Err(other),
+        ("connect", _) if has_certificates && address.starts_with('[') => {
+            Err(CheckError::BracketedAddress { endpoint: named() })
+        }
+        // Nobody can connect to port 0.
+        ("connect", 0) => Err(malformed()),
         _ => Ok(()),
     }
-}
-
-fn malformed(field: &'static str, endpoint: &str, protocol: &'static str) -> CheckError {
-    CheckError::Endpoint { field, endpoint: endpoint.to_owned(), protocol }
 }

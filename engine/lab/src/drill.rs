@@ -45,15 +45,9 @@ macro_rules! drills {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Drill { $( $(#[$meta])* $drill, )* }
 
+        pinwheel_edge::names! { Drill: $($drill $name),* }
+
         impl Drill {
-            /// All drills.
-            pub const ALL: &[Drill] = &[ $( Drill::$drill, )* ];
-
-            /// Name on the command line.
-            pub const fn name(self) -> &'static str {
-                match self { $( Drill::$drill => $name, )* }
-            }
-
             /// The cause that the watchdog must find.
             pub const fn expected(self) -> Cause {
                 match self { $( Drill::$drill => Cause::$cause, )* }
@@ -123,7 +117,7 @@ drills! {
 impl Drill {
     /// The drill with this name.
     pub fn from_name(name: &str) -> Option<Drill> {
-        Drill::ALL.iter().copied().find(|drill| drill.name() == name)
+        Drill::ALL.into_iter().find(|drill| drill.name() == name)
     }
 }
 
@@ -262,7 +256,7 @@ mod tests {
     #[test]
     fn drills_are_found_by_names_of_their_own() {
         for drill in Drill::ALL {
-            assert_eq!(Drill::from_name(drill.name()), Some(*drill));
+            assert_eq!(Drill::from_name(drill.name()), Some(drill));
             assert!(!drill.what().is_empty());
         }
         assert_eq!(Drill::from_name("all"), None);

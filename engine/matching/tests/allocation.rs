@@ -208,6 +208,59 @@ fn says<T>(make: impl FnOnce() -> T, bytes: impl FnOnce(&T) -> usize) -> Arc<T> 
     Arc::new(made)
 }
 
+/// Most bytes of a matcher of distance 13 over 13 rounds, those included that all workers share.
+const BYTES_MAX_D13: usize = 4_000_000;
+
+/// The detectors of one kind and the edges of a rotated surface code, a layer for each round and
+/// one more. A qubit is an edge in each layer. Faults within a round are the edges from one layer
+/// to the next.
+fn surface_code(distance: u32, rounds: u32) -> (u32, Vec<Edge<'static>>) {
+    let (half, corners) = (distance.div_ceil(2), [(0, 0), (0, 1), (1, 0), (1, 1)]);
+    // Every second place where qubits meet has a detector, but not on two opposite sides.
+    let detector = |(row, column): (u32, u32)| {
+        let is_one = (1..distance).contains(&row) && (row + column).is_multiple_of(2);
+        is_one.then(|| (row - 1) * half + column / 2)
+    };
+    let count = (distance - 1) * half;
+    let mut edges = Vec::new();
+    for (layer, next) in (0..=rounds).map(|round| (round * count, (round < rounds).then_some((round + 1) * count))) {
+        let mut add = |a: u32, b: Option<u32>| {
+            let weight = 4.0 + f64::from(edges.len() as u32 * 7 % 13) / 8.0;
+            edges.push(Edge { a, b, weight, observables: &[1] });
+        };
+        for (row, column) in (0..distance).flat_map(|row| (0..distance).map(move |column| (row, column))) {
+            let ends: Vec<u32> = corners.into_iter().filter_map(|(y, x)| detector((row + y, column + x))).collect();
+            add(layer + ends[0], ends.get(1).map(|end| layer + end));
+            if let (Some(next), [a, b]) = (next, &ends[..]) {
+                add(layer + a, Some(next + b));
+                add(layer + b, Some(next + a));
+            }
+        }
+        for (at, next) in (0..count).filter_map(|at| Some((at, next?))) {
+            add(layer + at, Some(next + at));
+            // Faults that spread to two qubits.
+            [at + 1, at + 2 * half]
+                .into_iter()
+                .filter(|to| *to < count)
+                .for_each(|to| add(layer + at, Some(next + to)));
+        }
+    }
+    (count * (rounds + 1), edges)
+}
+
+#[test]
+fn a_matcher_of_distance_13_takes_at_most_4_mb() {
+    let (detectors, edges) = surface_code(13, 13);
+    assert!(detectors == 1_176 && edges.len() > 8_500, "{} edges", edges.len());
+    let model = Arc::new(MatchingModel::new(detectors, 1, edges).unwrap());
+    let one_pass = Matcher::new(Arc::clone(&model)).bytes() + model.bytes();
+    let correlation = |index| Correlation { edge: index / 4, other: (index * 37 + 5) % model.edges(), weight: 2.0 };
+    let correlated = (0..4 * model.edges()).map(correlation);
+    let correlated = Arc::new(CorrelatedModel::new(Arc::clone(&model), correlated).unwrap());
+    let two_passes = CorrelatedMatcher::new(Arc::clone(&correlated)).bytes() + correlated.bytes() + model.bytes();
+    assert!(one_pass.max(two_passes) <= BYTES_MAX_D13, "{one_pass} and {two_passes} bytes");
+}
+
 #[test]
 fn each_part_says_how_many_bytes_it_has_on_the_heap() {
     for (words, table_bytes_max) in [(1, TABLE_BYTES_MAX), (3, 0)] {

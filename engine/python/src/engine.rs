@@ -315,7 +315,7 @@ impl Engine {
         let Some(run) = locked(&self.own).take() else { return Ok(None) };
         let mut interrupted = self.settle(py, &run).err();
         if interrupted.is_some() {
-            let _ = run.engine().execute(Command::Stop, &Actor::this_process_for("interrupted"));
+            let _ = run.engine().execute(Command::Stop, &Actor::this_process("interrupted"));
         }
         run.engine().request_drain();
         while !run.engine().is_finished() {
@@ -332,7 +332,7 @@ impl Engine {
                 && let Err(error) = py.check_signals()
             {
                 interrupted = Some(error);
-                let _ = run.engine().execute(Command::Stop, &Actor::this_process_for("interrupted"));
+                let _ = run.engine().execute(Command::Stop, &Actor::this_process("interrupted"));
             }
         }
         let EndedRun { report, trouble, .. } = py.detach(|| {

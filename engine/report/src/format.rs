@@ -3,6 +3,8 @@
 //!
 //! Pure. A number that has a unit is always shown with it.
 
+pub use pinwheel_engine::clock::utc_text_ns as utc;
+
 use std::borrow::Cow;
 use std::fmt::Write;
 
@@ -115,21 +117,6 @@ pub fn clock(seconds: u64) -> String {
 /// The time of day in UTC of a moment: `14:03:22Z`.
 pub fn time_of_day(utc_s: u64) -> String {
     format!("{}Z", clock(utc_s % 86_400))
-}
-
-/// A moment in UTC, nanoseconds since 1970: `2026-01-01T14:00:01.500000000Z`.
-pub fn utc(unix_ns: u64) -> String {
-    let (seconds, ns) = (unix_ns / 1_000_000_000, unix_ns % 1_000_000_000);
-    // Civil calendar counted from March, so that a leap day is the last day of a year (Hinnant).
-    let days = seconds / 86_400 + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    let year = era * 400 + year + u64::from(month <= 2);
-    format!("{year}-{month:02}-{day:02}T{}.{ns:09}Z", clock(seconds % 86_400))
 }
 
 /// A small probability: `2.1e-4`; `0` for zero.

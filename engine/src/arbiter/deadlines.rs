@@ -99,11 +99,6 @@ impl Deadlines {
         self.wheel.cancel(handle);
     }
 
-    /// Number of armed timers.
-    pub fn armed(&self) -> usize {
-        self.wheel.len()
-    }
-
     /// Writes the pages whose timers have expired to `pages` and returns their number. Any more
     /// follow in the next poll.
     pub fn expired(&mut self, now: Ticks, pages: &mut [u32; EXPIRIES_MAX]) -> usize {
@@ -276,7 +271,7 @@ mod tests {
         assert_eq!(table.word(0).state(), State::Leased);
         let before = BASE.moment(at_us(ends_us - 1));
         assert_eq!(ask(&table, &request(Silo::new(1), Hint::Default), before), Response::LeaseActive { left_us: 1 });
-        assert_eq!((deadlines.expired(at_us(ends_us + 2), &mut pages), pages[0], deadlines.armed()), (1, 0, 0));
+        assert_eq!((deadlines.expired(at_us(ends_us + 2), &mut pages), pages[0], deadlines.wheel.len()), (1, 0, 0));
         let after = BASE.moment(at_us(ends_us));
         assert!(
             ask(&table, &request(Silo::new(1), Hint::Default), after).is_granted(),
@@ -333,12 +328,12 @@ mod tests {
         for _ in 0..LEASE_TIMERS + 10 {
             deadlines.arm_lease(0, 50, at_us(0));
         }
-        assert_eq!(deadlines.armed(), LEASE_TIMERS as usize);
+        assert_eq!(deadlines.wheel.len(), LEASE_TIMERS as usize);
         let transfer = deadlines.arm_transfer(0, 10, at_us(0)).unwrap();
         deadlines.disarm(transfer);
         let mut pages = [0; EXPIRIES_MAX];
         while deadlines.expired(at_us(60), &mut pages) > 0 {}
         deadlines.arm_lease(0, 50, at_us(60));
-        assert_eq!(deadlines.armed(), 1);
+        assert_eq!(deadlines.wheel.len(), 1);
     }
 }

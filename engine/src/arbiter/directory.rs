@@ -169,11 +169,6 @@ impl OwnershipDirectory {
         &self.table
     }
 
-    /// The silo's routes.
-    pub fn routes(&self) -> &Routes {
-        &self.routes
-    }
-
     /// The counters.
     pub fn counts(&self) -> &Counts {
         &self.counts

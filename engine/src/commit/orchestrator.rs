@@ -44,9 +44,9 @@ use super::joint_readouts::{Joints, ReadoutContext};
 use super::moves::{MoveContext, Moves};
 use super::reorder::ReorderBuffer;
 use super::state::StreamStates;
-use crate::board::{self, GraphBlock};
+use crate::board::{self, GraphBlock, ThreadBlock};
 use crate::graph::{Access, CallerBody, SubmitError, Submitter, Task};
-use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Work};
+use crate::hot::{BUDGET_ITEMS, Frame, Role, Work};
 use crate::pipe::lanes::{DecodeLanes, LINE_WORDS, ShotLine, fits_line};
 use crate::pipe::pool::{Regions, task_of};
 use crate::pipe::{Carries, FromPath, Pipe, Tombstone};
@@ -318,7 +318,7 @@ impl Orchestrator {
                 }
                 (Err(NoRoom::ForIt), 0) => {
                     self.take_matcher(&job, false);
-                    self.refuse(job, frame);
+                    self.refuse(job, ErrorCode::WindowFull, frame);
                     return None;
                 }
                 // A shot whose windows have begun is no longer refused.
@@ -356,12 +356,11 @@ impl Orchestrator {
         self.partial.is_none()
     }
 
-    /// Answers a shot for which the graph's window has no room (`Abort`); its stream continues
-    /// without it.
-    fn refuse(&mut self, job: Job, frame: &Frame<'_>) {
+    /// Answers a shot with an error, at once; its stream continues without it.
+    fn refuse(&mut self, job: Job, why: ErrorCode, frame: &Frame<'_>) {
         let (stream, sequence) = self.parts.pipe.jobs.shot(&job);
         let ticket = self.parts.pipe.jobs.origin(&job).ticket;
-        if self.parts.pipe.close(ticket, ErrorCode::WindowFull, frame.ticks()) {
+        if self.parts.pipe.close(ticket, why, frame.ticks()) {
             board::add(&self.block().refused, 1);
             self.give_back(job);
         } else {
@@ -408,7 +407,7 @@ impl Orchestrator {
             }
         }
         self.parts.inputs.iter_mut().for_each(FromPath::take_stock);
-        // Of most jobs there are none.
+        // At most jobs there are none.
         if self.are_errors_due() {
             items += self.take_in_due_errors(frame);
         }
@@ -529,25 +528,16 @@ impl Orchestrator {
 /// Whether the decode role `index` of this silo has died.
 fn has_died(pipe: &Pipe, index: usize) -> bool {
     let decode = RoleKind::Decode as u64 | (pipe.silo as u64) << 8;
-    let mut threads = (0..pipe.board.shape().threads as usize).map(|thread| pipe.board.thread(thread));
-    threads.any(|thread| {
-        let count = (board::get(&thread.roles_count) as usize).min(thread.roles.len());
-        let mut roles = thread.roles[..count].iter();
-        roles.any(|role| {
-            let is_it = board::get(&role.identity) == decode | (index as u64) << 40;
-            // Acquires what the role did last: its results.
-            is_it && board::get_first(&role.died) != 0
-        })
+    pipe.board.threads().iter().flat_map(ThreadBlock::own_roles).any(|role| {
+        let is_it = board::get(&role.identity) == decode | (index as u64) << 40;
+        // Acquires what the role did last: its results.
+        is_it && board::get_first(&role.died) != 0
     })
 }
 
 impl Role for Orchestrator {
     fn kind(&self) -> RoleKind {
         RoleKind::Graph
-    }
-
-    fn warm_up(&mut self, _frame: &mut Frame<'_>) -> Result<(), RoleError> {
-        Ok(())
     }
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {

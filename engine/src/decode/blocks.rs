@@ -121,8 +121,4 @@ impl Matcher for BlockedMatcher {
     fn bytes(&self) -> usize {
         self.fusion.bytes() + self.blocks.iter().map(BlockMatcher::bytes).sum::<usize>()
     }
-
-    fn name(&self) -> &'static str {
-        NAME
-    }
 }

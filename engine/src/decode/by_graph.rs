@@ -445,8 +445,4 @@ impl Matcher for GraphMatcher {
         let confidence: usize = self.confidence.iter().map(|(_, of)| of.bytes()).sum();
         decoder + confidence + 8 * self.syndrome.capacity()
     }
-
-    fn name(&self) -> &'static str {
-        self.model.name()
-    }
 }

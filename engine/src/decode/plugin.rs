@@ -337,10 +337,6 @@ impl Matcher for PluginMatcher {
             + if self.recipe.library.is_some() { Handle::bytes_for(&self.recipe.problem) } else { 0 }
     }
 
-    fn name(&self) -> &'static str {
-        "plugin"
-    }
-
     fn wait(&mut self) -> Result<(), DecodeError> {
         let (began, limit) = (self.clock.ticks(), self.clock.rate().ticks(WAIT_LIMIT));
         while !self.take_seat() {

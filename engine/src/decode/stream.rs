@@ -251,8 +251,4 @@ impl Matcher for StreamedMatcher {
     fn bytes(&self) -> usize {
         self.matcher.bytes()
     }
-
-    fn name(&self) -> &'static str {
-        NAME
-    }
 }

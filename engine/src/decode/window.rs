@@ -321,24 +321,9 @@ impl WindowModel {
         Carries::new(jobs, self.carry_words(), (0..self.plan.count()).map(window).collect())
     }
 
-    /// Detectors and edges of the graph of window `index`, which bound its work.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such window.
-    pub fn size(&self, index: u32) -> (usize, usize) {
-        let graph = &self.forms[self.windows[index as usize].form].cut.graph;
-        (graph.detectors as usize, graph.edges.len())
-    }
-
     /// Bytes of the graphs on the heap.
     pub fn bytes(&self) -> usize {
         self.forms.iter().map(|form| form.matching.bytes()).sum()
-    }
-
-    /// Number of distinct graphs of all windows.
-    pub fn graphs(&self) -> usize {
-        self.forms.len()
     }
 }
 

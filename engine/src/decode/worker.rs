@@ -22,7 +22,7 @@ use crate::commit::joint_readouts::JointCells;
 use crate::commit::state::StreamStates;
 use crate::fault::Injector;
 use crate::graph::{CallerBody, Count, Ended, Event, Work as GraphTask, Worker};
-use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Work, memory};
+use crate::hot::{BUDGET_ITEMS, Frame, Role, Work, memory};
 use crate::pipe::lanes::{LINE_WORDS, ResultLine, ShotLine, WorkerLane, fits_line};
 use crate::pipe::pool::kernel_of;
 use crate::pipe::{AnsweredBy, Carries, Pipe};
@@ -497,10 +497,6 @@ impl Drop for Decoder {
 impl Role for Decoder {
     fn kind(&self) -> RoleKind {
         RoleKind::Decode
-    }
-
-    fn warm_up(&mut self, _frame: &mut Frame<'_>) -> Result<(), RoleError> {
-        Ok(())
     }
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {

@@ -13,7 +13,7 @@
 use super::{Launch, Launched};
 use crate::board::{self, Board};
 use crate::fault::{Injector, LaunchFate};
-use crate::hot::{Frame, Role, RoleError, Work};
+use crate::hot::{Frame, Role, Work};
 use crate::predecode::Predecoder;
 use crate::profile::Latency;
 use crate::roles::RoleKind;
@@ -235,10 +235,6 @@ impl SimDevice {
 impl Role for SimDevice {
     fn kind(&self) -> RoleKind {
         RoleKind::Device
-    }
-
-    fn warm_up(&mut self, _frame: &mut Frame<'_>) -> Result<(), RoleError> {
-        Ok(())
     }
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {

@@ -22,7 +22,7 @@ use crate::board::{self, HarvestBlock};
 use crate::commit::JointCheck;
 use crate::commit::{Ledger, Outcome};
 use crate::fault::FaultCode;
-use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, WARM_STREAM, Work};
+use crate::hot::{BUDGET_ITEMS, Frame, Role, WARM_STREAM, Work};
 use crate::pipe::{Answer, AnsweredBy, Pipe};
 use crate::roles::RoleKind;
 use crate::units::{TickRate, Ticks};
@@ -314,10 +314,6 @@ impl Harvester {
 impl Role for Harvester {
     fn kind(&self) -> RoleKind {
         RoleKind::Harvest
-    }
-
-    fn warm_up(&mut self, _frame: &mut Frame<'_>) -> Result<(), RoleError> {
-        Ok(())
     }
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {

@@ -16,7 +16,7 @@ use super::deadlines::Deadlines;
 use crate::board::{self, PollBlock};
 use crate::device::cuda::Tap;
 use crate::fault::{EventCode, FaultCode};
-use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Work};
+use crate::hot::{BUDGET_ITEMS, Frame, Role, Work};
 use crate::pipe::{Pipe, ToGraph};
 use crate::profile::FreeWorker;
 use crate::roles::RoleKind;
@@ -232,10 +232,6 @@ impl Poller {
 impl Role for Poller {
     fn kind(&self) -> RoleKind {
         RoleKind::Poll
-    }
-
-    fn warm_up(&mut self, _frame: &mut Frame<'_>) -> Result<(), RoleError> {
-        Ok(())
     }
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {

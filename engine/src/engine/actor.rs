@@ -49,13 +49,8 @@ impl Kind {
 }
 
 impl Actor {
-    /// The operator of this process.
-    pub fn this_process() -> Actor {
-        Actor::this_process_for("")
-    }
-
-    /// The operator of this process, with the reason `why`.
-    pub fn this_process_for(why: &str) -> Actor {
+    /// The operator of this process, with the reason `why`, which may be empty.
+    pub fn this_process(why: &str) -> Actor {
         Actor::operator(own_uid().unwrap_or(0), std::process::id(), why)
     }
 

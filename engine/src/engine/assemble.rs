@@ -8,14 +8,14 @@
 //! steps.
 
 use super::blackbox::{Blackbox, Recording};
-use super::cold::{self, ColdThreads, Reader as StreamReader};
+use super::cold::{self, ColdThreads, Reader as StreamReader, UntilEnded};
 use super::command::Executor;
 use super::control::{ColdSide, Control, End};
 use super::core_claims::CoreClaims;
 use super::devices::Devices;
 use super::drift::DriftWatch;
 use super::logger::{ENTRIES_MAX, LANE, LogEntry, Logger};
-use super::neighbours::{Watch, Watching};
+use super::neighbours::Watch;
 use super::orders::{Orders, SharedOrders};
 use super::placement_thread::{Directing, Mover};
 use super::remote;
@@ -46,13 +46,13 @@ use crate::feed::stage::{StageFill, stage};
 use crate::feed::{SLOTS_PER_STREAM, Share};
 use crate::host::{HostFacts, pin};
 use crate::hot::drill_role::{DrillCommand, DrilledRole};
-use crate::hot::memory::{Arena, OnAllocation};
+use crate::hot::memory::Arena;
 use crate::hot::{self, HotThread, Init, Placing, Role, RoleError, RoleSpec, Settings, Shared, ThreadReport};
 use crate::pipe::Answer;
 use crate::pipe::samples::{SampleReader, SampleWriter};
 use crate::placement::decision::Decision;
 use crate::plan::Plan;
-use crate::profile::{Device, Diagnostics, HotAllocations, Profile, Rate, Silos};
+use crate::profile::{Device, Diagnostics, Profile, Rate, Silos};
 use crate::record::{AnswerSink, Disagreements, EventSink};
 use crate::silo::{
     self, Answers, Attached, Common, Connected, Decoding, Gpu, Silo, SiloCommands, SiloNotifiers, SiloSupervisor,
@@ -110,7 +110,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let orders = SharedOrders::new(&config.profile_name, &config.profile, &plan, &clock);
     header::write_threads(&board, &plan, &orders.lock());
     let steering = steering(&config, asked, &orders, &common, &shadow);
-    let (phase, on_allocation) = (Arc::new(PhaseWord::new()), on_allocation(&config));
+    let (phase, on_allocation) = (Arc::new(PhaseWord::new()), config.profile.hot_allocations);
     let shared = Shared { clock: clock.clone(), board: Arc::clone(&board), phase, on_allocation };
     provoke(&mut silos, config.drill_command.as_ref());
     let (stop, requests) = (cold::Stop::new(), Arc::new(Requests::new(config.takes_inputs)));
@@ -336,7 +336,7 @@ fn watch_neighbours(
     plan: &Plan,
     cold_threads: &ColdThreads,
     shared: &Shared,
-) -> io::Result<Option<Watching>> {
+) -> io::Result<Option<UntilEnded>> {
     let (cores, threads) = (plan.threads.iter().map(|planned| planned.core).collect(), cold_threads.clone());
     Watch { board: Arc::clone(&shared.board), clock: shared.clock.clone(), orders, cores, threads }.spawn()
 }
@@ -478,13 +478,6 @@ fn tap(
 ) -> io::Result<Receiver<Result<(), String>>> {
     let taps = silos.iter_mut().flat_map(|silo| silo.answers.drain(..)).collect();
     cold::spawn_sink(cold_threads, sink, taps, order, decoders.clone(), stop.clone())
-}
-
-fn on_allocation(config: &Config) -> OnAllocation {
-    match config.profile.hot_allocations {
-        HotAllocations::Count => OnAllocation::Count,
-        HotAllocations::Abort => OnAllocation::Abort,
-    }
 }
 
 /// At rate max, each silo submits its shots as fast as it can, and a silo with few turns gets far

@@ -20,7 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 #[expect(clippy::disallowed_types, reason = "cold: shared by the engine's holder and its cold threads")]
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -62,6 +62,20 @@ pub(super) fn join(thread: JoinHandle<()>, limit: Duration) {
             return;
         }
         sleep(JOIN_LOOK);
+    }
+}
+
+/// A cold thread that runs until it is to end.
+pub(super) struct UntilEnded {
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl UntilEnded {
+    /// Ends the thread and waits for it: at most one of its rounds.
+    pub(super) fn end(self) {
+        drop(self.stop);
+        let _ = self.thread.join();
     }
 }
 
@@ -111,6 +125,20 @@ impl ColdThreads {
             // What it holds is dropped before the thread is forgotten.
             body()
         })
+    }
+
+    /// Starts a cold thread that runs until it is to end: then the receiver of `body` is disconnected.
+    ///
+    /// # Errors
+    /// If the system refuses another thread.
+    pub(super) fn spawn_until_ended(
+        &self,
+        name: &str,
+        body: impl FnOnce(&Receiver<()>) + Send + 'static,
+    ) -> io::Result<UntilEnded> {
+        let (stop, stopped) = channel();
+        let thread = self.spawn(name, move || body(&stopped))?;
+        Ok(UntilEnded { stop, thread })
     }
 
     /// Whether one has not ended.

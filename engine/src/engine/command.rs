@@ -463,7 +463,7 @@ mod tests {
         let kill = Command::Silo { silo: 1, command: SiloCommand::Kill };
         let own = own_uid().unwrap_or_default();
         for command in [Command::Status, Command::Pause, Command::Stop, kill] {
-            assert!(check_permitted(&command, &Actor::this_process()).is_ok(), "{command}");
+            assert!(check_permitted(&command, &Actor::this_process("")).is_ok(), "{command}");
             assert!(check_permitted(&command, &Actor::operator(0, 1, "")).is_ok(), "root: {command}");
             let refused =
                 check_permitted(&command, &Actor::operator(own + 1, 1, "")).map_err(|refused| refused.to_string());

@@ -5,11 +5,9 @@
 //! constants; a drain has the profile's grace. Reports a thread that does not end, and does not
 //! join it.
 
-use super::cold::{self, ColdThreads, Stop};
+use super::cold::{self, ColdThreads, Stop, UntilEnded};
 use super::core_claims::CoreClaims;
 use super::detections::StreamCounts;
-use super::neighbours::Watching;
-use super::placement_thread::Placing;
 use super::remote;
 use super::shadow::ShadowControl;
 use super::silo_threads::HotThreads;
@@ -19,7 +17,7 @@ use super::wall::Wall;
 use super::watchdog::Running;
 use super::wire::GOES_ON;
 use super::{EndedBy, EnvironmentResult, Outcome, Requests, header};
-use crate::board::{self, Board};
+use crate::board::{self, Board, ThreadBlock};
 use crate::graph::Event;
 use crate::hot::{self, CallGaps, Settings, Shared, ThreadReport, WARM_STREAM, Warming};
 use crate::profile::Rate;
@@ -68,8 +66,8 @@ pub(super) struct ColdSide {
     pub(super) measured: Option<Receiver<()>>,
     pub(super) shadow: (ShadowControl, Receiver<()>),
     pub(super) environment: Option<Receiver<EnvironmentResult>>,
-    pub(super) neighbours: Option<Watching>,
-    pub(super) placing: Option<Placing>,
+    pub(super) neighbours: Option<UntilEnded>,
+    pub(super) placing: Option<UntilEnded>,
     pub(super) watchdog: Option<Running>,
     pub(super) remote: Option<remote::Running>,
 }
@@ -122,17 +120,12 @@ impl Control {
             cold.stop.stop();
             let (shadow, shadow_ended) = cold.shadow;
             shadow.end();
-            if let Some(placing) = cold.placing {
-                placing.end();
-            }
-            if let Some(neighbours) = cold.neighbours {
-                neighbours.end();
-            }
+            [cold.placing, cold.neighbours].into_iter().flatten().for_each(UntilEnded::end);
             self.tell_what_follows();
-            let sink = cold.sink.map(|sink| finish_sink(&sink));
+            let sink = cold.sink.map(|sink| finish(&sink, "some answers", "check the program that reads them"));
             // A recorder whose disk hangs is left behind; what it has written opens all the same.
             let _ = cold.recorder.map(|ended| ended.recv_timeout(Duration::from_nanos(LEAVE_LIMIT.0)));
-            let events = cold.events.map(|events| finish_events(&events));
+            let events = cold.events.map(|events| finish(&events, "events: some", "check the disk"));
             let input_error = cold.input_error.and_then(|reader| finish_input(&reader, ended_by));
             let limit = Duration::from_nanos(LEAVE_LIMIT.0);
             let environment = cold.environment.and_then(|report| report.recv_timeout(limit).ok());
@@ -443,7 +436,7 @@ impl Control {
     }
 
     fn frames(&self) -> Vec<u64> {
-        (0..self.threads.len()).map(|thread| board::get(&self.board().thread(thread).frames)).collect()
+        self.board().threads().iter().map(|thread| board::get(&thread.frames)).collect()
     }
 
     fn all_drained(&self) -> bool {
@@ -470,10 +463,8 @@ impl Control {
     }
 
     fn role_died(&self) -> bool {
-        (0..self.threads.len()).any(|thread| {
-            let block = self.board().thread(thread);
-            block.roles.iter().take(board::get(&block.roles_count) as usize).any(|role| board::get(&role.died) != 0)
-        })
+        let mut roles = self.board().threads().iter().flat_map(ThreadBlock::own_roles);
+        roles.any(|role| board::get(&role.died) != 0)
     }
 }
 
@@ -484,16 +475,10 @@ fn finish_input(reader: &Receiver<Option<String>>, ended_by: EndedBy) -> Option<
     reader.recv_timeout(Duration::from_nanos(limit)).ok().flatten()
 }
 
-fn finish_events(events: &Receiver<Result<(), String>>) -> Result<(), String> {
-    events.recv_timeout(Duration::from_nanos(LEAVE_LIMIT.0)).unwrap_or_else(|_| {
+/// Waits for a thread that writes `what`.
+fn finish(written: &Receiver<Result<(), String>>, what: &str, remedy: &str) -> Result<(), String> {
+    written.recv_timeout(Duration::from_nanos(LEAVE_LIMIT.0)).unwrap_or_else(|_| {
         let limit_s = LEAVE_LIMIT.0 / 1_000_000_000;
-        Err(format!("events: some are still unwritten {limit_s} s after the end; check the disk"))
-    })
-}
-
-fn finish_sink(sink: &Receiver<Result<(), String>>) -> Result<(), String> {
-    sink.recv_timeout(Duration::from_nanos(LEAVE_LIMIT.0)).unwrap_or_else(|_| {
-        let limit_s = LEAVE_LIMIT.0 / 1_000_000_000;
-        Err(format!("some answers are still unwritten {limit_s} s after the end; check the program that reads them"))
+        Err(format!("{what} are still unwritten {limit_s} s after the end; {remedy}"))
     })
 }

@@ -10,7 +10,6 @@
 //! The other drills stop the process or take its memory or core. They need an engine of their own,
 //! which `pinwheel drill` starts.
 
-use crate::board::layout::ROLES_MAX;
 use crate::board::{self, Board, Phase};
 use crate::host::memory::mib_left;
 use crate::hot::drill_role::{DrillCommand, Misbehaviour};
@@ -48,15 +47,9 @@ macro_rules! drills {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum LiveDrill { $( $(#[$meta])* $drill, )* }
 
+        pinwheel_edge::names! { LiveDrill: $($drill $name),* }
+
         impl LiveDrill {
-            /// All live drills.
-            pub const ALL: &[LiveDrill] = &[ $( LiveDrill::$drill, )* ];
-
-            /// Name on the command line and in the log.
-            pub const fn name(self) -> &'static str {
-                match self { $( LiveDrill::$drill => $name, )* }
-            }
-
             /// Description for a menu.
             pub const fn what(self) -> &'static str {
                 match self { $( LiveDrill::$drill => $what, )* }
@@ -99,7 +92,7 @@ drills! {
 impl LiveDrill {
     /// Finds a drill by its name.
     pub fn from_name(name: &str) -> Option<LiveDrill> {
-        LiveDrill::ALL.iter().copied().find(|drill| drill.name() == name)
+        LiveDrill::ALL.into_iter().find(|drill| drill.name() == name)
     }
 
     /// Whether it ends the run.
@@ -293,9 +286,8 @@ fn span_of(drill: LiveDrill, span: Option<Duration>, heartbeat: Duration) -> Res
 
 /// Name of the thread that runs the first `role` of silo 0.
 fn thread_of(board: &Board, role: RoleKind) -> Option<String> {
-    (0..board.shape().threads as usize).map(|thread| board.thread(thread)).find_map(|block| {
-        let count = (board::get(&block.roles_count) as usize).min(ROLES_MAX);
-        let runs = block.roles[..count].iter().any(|place| board::get(&place.identity) == role as u64);
+    board.threads().iter().find_map(|block| {
+        let runs = block.own_roles().iter().any(|place| board::get(&place.identity) == role as u64);
         runs.then(|| block.name.read())
     })
 }
@@ -396,7 +388,7 @@ mod tests {
     #[test]
     fn drills_are_found_by_their_names() {
         for drill in LiveDrill::ALL {
-            assert_eq!(LiveDrill::from_name(drill.name()), Some(*drill));
+            assert_eq!(LiveDrill::from_name(drill.name()), Some(drill));
             assert!(!drill.what().is_empty());
         }
         let said = DrillRefused::Unknown { found: "competitor".into() }.to_string();

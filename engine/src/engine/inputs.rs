@@ -124,7 +124,7 @@ mod tests {
     use std::sync::mpsc::Receiver;
 
     fn asked(queue: &InputQueue, from: &str) -> Receiver<Result<Done, String>> {
-        queue.ask(InputSpec { from: from.to_owned(), ..InputSpec::default() }, Actor::this_process())
+        queue.ask(InputSpec { from: from.to_owned(), ..InputSpec::default() }, Actor::this_process(""))
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! [`LOOK`], and at most a fiftieth of a core's time; [`TASKS_MAX`](crate::host::pins::TASKS_MAX) threads
 //! a scan. Never changes another program's thread.
 
-use super::cold::ColdThreads;
+use super::cold::{ColdThreads, UntilEnded};
 use super::header;
 use super::orders::SharedOrders;
 use super::yield_policy::{Holds, Move, YieldPolicy, waits_too_long};
@@ -18,8 +18,7 @@ use crate::profile::Courtesy;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 /// Period of the scans.
@@ -28,20 +27,6 @@ const LOOK: Duration = Duration::from_secs(1);
 const REST_PER_LOOK: u32 = 50;
 /// Shorter use or wait within a scan is not reported: it is normal on any machine.
 const SHOWN_NS_MIN: u64 = 1_000_000;
-
-/// The running thread; dropping its sender ends it.
-pub(super) struct Watching {
-    stop: Sender<()>,
-    thread: JoinHandle<()>,
-}
-
-impl Watching {
-    /// Ends the thread and waits for it: at most one scan.
-    pub(super) fn end(self) {
-        drop(self.stop);
-        let _ = self.thread.join();
-    }
-}
 
 /// Parts of the engine that the thread needs.
 pub(super) struct Watch {
@@ -55,14 +40,12 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Starts the thread; `None` if no thread is pinned to a core.
-    pub(super) fn spawn(self) -> io::Result<Option<Watching>> {
+    pub(super) fn spawn(self) -> io::Result<Option<UntilEnded>> {
         if self.cores.iter().flatten().next().is_none() {
             return Ok(None);
         }
-        let (stop, stopped) = channel();
         let threads = self.threads.clone();
-        let thread = threads.spawn("neighbours", move || self.run(&stopped))?;
-        Ok(Some(Watching { stop, thread }))
+        threads.spawn_until_ended("neighbours", move |stopped| self.run(stopped)).map(Some)
     }
 
     fn run(self, stopped: &Receiver<()>) {

@@ -15,7 +15,7 @@ use crate::board::{self, Board};
 use crate::clock::Clock;
 use crate::host::priority;
 use crate::plan::{Plan, PlannedThread};
-use crate::profile::{self, Courtesy, Priority, Profile};
+use crate::profile::{Courtesy, Priority, Profile};
 use crate::units::Nanos;
 use pinwheel_edge::spin::{SpinBudgets, SpinOrder, SpinPolicy, SpinWord};
 #[expect(clippy::disallowed_types, reason = "cold: shared by the engine's holder and its cold threads")]
@@ -35,7 +35,7 @@ struct ThreadOrders {
 /// The orders in force.
 pub(super) struct Orders {
     name: String,
-    spin: profile::SpinPolicy,
+    spin: SpinPolicy,
     budgets: SpinBudgets,
     priority: Priority,
     courtesy: Option<Courtesy>,
@@ -60,11 +60,7 @@ impl SharedOrders {
             let spin = planned.spin(profile.spin);
             let refused = planned.refuses_priority(profile.priority, spin).is_some();
             let priority = if refused { Priority::Normal } else { profile.priority };
-            ThreadOrders {
-                planned: planned.clone(),
-                word: Arc::new(SpinWord::new(edge_policy(spin), budgets)),
-                priority,
-            }
+            ThreadOrders { planned: planned.clone(), word: Arc::new(SpinWord::new(spin, budgets)), priority }
         };
         let threads = plan.threads.iter().map(thread).collect();
         let (spin, priority, courtesy) = (profile.spin, profile.priority, profile.courtesy.clone());
@@ -118,9 +114,8 @@ impl Orders {
 
     /// Whether some thread never yields, or has a raised priority.
     pub(super) fn holds_cores(&self) -> bool {
-        let holds = |thread: &ThreadOrders| {
-            is_raised(thread.priority) || thread.planned.spin(self.spin) == profile::SpinPolicy::Prod
-        };
+        let holds =
+            |thread: &ThreadOrders| is_raised(thread.priority) || thread.planned.spin(self.spin) == SpinPolicy::Prod;
         self.threads.iter().any(holds)
     }
 
@@ -141,17 +136,17 @@ impl Orders {
         self.epoch += 1;
         for index in 0..self.threads.len() {
             self.prioritize(index, board);
-            let policy = edge_policy(self.policy(index).0);
+            let policy = self.policy(index).0;
             self.threads[index].word.request(SpinOrder { policy, epoch: self.epoch }, self.budgets);
         }
         self.publish(board);
     }
 
     /// The policy of a thread, and why it differs from the profile's.
-    fn policy(&self, thread: usize) -> (profile::SpinPolicy, Option<String>) {
+    fn policy(&self, thread: usize) -> (SpinPolicy, Option<String>) {
         let planned = &self.threads[thread].planned;
-        if let (Some(why), profile::SpinPolicy::Prod) = (&self.yields_for, planned.spin(self.spin)) {
-            return (profile::SpinPolicy::Lab, Some(why.clone()));
+        if let (Some(why), SpinPolicy::Prod) = (&self.yields_for, planned.spin(self.spin)) {
+            return (SpinPolicy::Lab, Some(why.clone()));
         }
         (planned.spin(self.spin), planned.refuses(self.spin).map(str::to_owned))
     }
@@ -183,13 +178,13 @@ impl Orders {
 
     /// Publishes requests and refusals.
     pub(super) fn publish(&self, board: &Board) {
-        let wanted = SpinOrder { policy: edge_policy(self.spin), epoch: self.epoch };
+        let wanted = SpinOrder { policy: self.spin, epoch: self.epoch };
         board.header().profile.write(&self.name);
         board::set(&board.header().spin_requested, wanted.pack());
         for index in 0..self.threads.len() {
             let (policy, why) = self.policy(index);
             let block = board.thread(index);
-            board::set(&block.policy_requested, SpinOrder { policy: edge_policy(policy), epoch: self.epoch }.pack());
+            board::set(&block.policy_requested, SpinOrder { policy, epoch: self.epoch }.pack());
             block.refusal.write(why.as_deref().unwrap_or(""));
         }
     }
@@ -207,14 +202,6 @@ impl Orders {
 /// Whether it precedes other programs.
 fn is_raised(priority: Priority) -> bool {
     matches!(priority, Priority::Fifo(_) | Priority::Nice(i32::MIN..0))
-}
-
-const fn edge_policy(policy: profile::SpinPolicy) -> SpinPolicy {
-    match policy {
-        profile::SpinPolicy::Prod => SpinPolicy::Prod,
-        profile::SpinPolicy::Lab => SpinPolicy::Lab,
-        profile::SpinPolicy::Shared => SpinPolicy::Shared,
-    }
 }
 
 /// Under `Shared`: idle time spent spinning before a sleep, µs.

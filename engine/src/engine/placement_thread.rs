@@ -5,7 +5,7 @@
 //! diagnostics, and also without them if there are several silos, because streams may then move and
 //! `Migrate` can be switched on live.
 
-use super::cold::ColdThreads;
+use super::cold::{ColdThreads, UntilEnded};
 use crate::arbiter::page::{PageTable, State};
 use crate::board::Board;
 use crate::clock::Clock;
@@ -17,8 +17,7 @@ use crate::profile::{Diagnostics, OverflowStrategy, Profile};
 use crate::units::Nanos;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 /// Under `Migrate`: longest time between two checks for waiting shots.
@@ -26,20 +25,6 @@ const RELIEF_EVERY: Nanos = Nanos::from_millis(10);
 
 /// Begins the move of a decision.
 pub(super) type Mover = Box<dyn FnMut(&Decision) -> Result<(), String> + Send>;
-
-/// The running thread; dropping its sender ends it.
-pub(super) struct Placing {
-    stop: Sender<()>,
-    thread: JoinHandle<()>,
-}
-
-impl Placing {
-    /// Ends the thread and waits for it: at most one sample.
-    pub(super) fn end(self) {
-        drop(self.stop);
-        let _ = self.thread.join();
-    }
-}
 
 /// Parts of the engine that the thread needs.
 pub(super) struct Directing {
@@ -56,14 +41,12 @@ pub(super) struct Directing {
 
 impl Directing {
     /// Starts the thread; `None` with diagnostics off and a single silo.
-    pub(super) fn spawn(self) -> io::Result<Option<Placing>> {
+    pub(super) fn spawn(self) -> io::Result<Option<UntilEnded>> {
         if self.profile.diagnostics == Diagnostics::Off && self.pages.len() < 2 {
             return Ok(None);
         }
-        let (stop, stopped) = channel();
         let threads = self.threads.clone();
-        let thread = threads.spawn("placement", move || self.run(&stopped))?;
-        Ok(Some(Placing { stop, thread }))
+        threads.spawn_until_ended("placement", move |stopped| self.run(stopped)).map(Some)
     }
 
     fn run(mut self, stopped: &Receiver<()>) {

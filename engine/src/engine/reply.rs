@@ -440,7 +440,7 @@ impl Accepted {
 
 /// Number of frames of each thread.
 fn frames(board: &Board) -> Vec<u64> {
-    (0..board.shape().threads as usize).map(|thread| board::get(&board.thread(thread).frames)).collect()
+    board.threads().iter().map(|thread| board::get(&thread.frames)).collect()
 }
 
 /// Numbers of submitted and answered shots, over all silos.

@@ -6,10 +6,10 @@ use super::{Feed, FeedContext, Share, Source};
 use crate::board::{self, Board, Place, Shape};
 use crate::clock::Clock;
 use crate::code::Model;
-use crate::fault::{Injections, Injector};
+use crate::fault::Injector;
 use crate::hot::{Frame, Role, Scratch, Settings};
 use crate::pipe::Pressure;
-use crate::profile::{Overflow, OverflowStrategy, Profile};
+use crate::profile::{Faults, Overflow, OverflowStrategy, Profile};
 use crate::streams::OverflowOutcome;
 use pinwheel_edge::slot::table::{AnswerTimes, DispatchEnd, Geometry, HarvestEnd, SlotTable, table};
 use pinwheel_edge::spin::Phase;
@@ -47,7 +47,7 @@ impl Bench {
         let (fill, stage) = stage(1);
         let (pressure, rate) = (Arc::new(Pressure::default()), clock.rate());
         let context = FeedContext { settings, board: Arc::clone(&board), pressure, rate };
-        let (share, injector) = (Share::of(0, 1, 1, None), Injector::new(Injections::default(), 0, 0));
+        let (share, injector) = (Share::of(0, 1, 1, None), Injector::new(&Faults::default(), 0));
         let feed = Feed::new(share, end, Source::Stage(stage), &model, context, injector, None);
         Bench { board, nanos, clock, feed, fill, dispatch, harvest, slots, scratch: Scratch::new() }
     }

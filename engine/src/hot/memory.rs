@@ -7,7 +7,7 @@
 //! ```text
 //!   Init, Warmup   inside Arena::within or lend: from the arena: touched, locked where the limit allows, on the node of
 //!                  the thread that makes it; elsewhere: from the system
-//!   Live           on a hot thread: an offence, counted, its first place kept; with OnAllocation::Abort the end of the process.
+//!   Live           on a hot thread: an offence, counted, its first place kept; with `Abort` the end of the process.
 //!                  Inside lend: from the thread's own reserve, counted apart, no offence while the reserve lasts
 //! ```
 //!
@@ -32,7 +32,7 @@ mod region;
 mod site;
 
 pub use arena::{Arena, ArenaUse};
-pub use guard::{Allocator, OnAllocation, calls_of, excused, lend, set_before_abort};
+pub use guard::{Allocator, calls_of, excused, lend, set_before_abort};
 pub use region::{ARENA_BYTES_MAX, ARENAS_MAX};
 pub use site::described;
 

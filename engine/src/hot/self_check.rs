@@ -5,11 +5,12 @@
 //! comparisons. Bounds: where reading the core's number takes a system call, it does so once in [`LOOK_EVERY`] frames.
 //! Never formats: it publishes addresses on the board, and cold code resolves them.
 
-use super::memory::{self, Arena, Attached, OnAllocation};
+use super::memory::{self, Arena, Attached};
 use crate::board::{self, Board, ThreadBlock};
 use crate::clock::Clock;
 use crate::fault::FaultCode;
 use crate::host::current_core::CurrentCore;
+use crate::profile::HotAllocations;
 use pinwheel_edge::spin::Phase;
 
 /// Frames between two readings of the core's number where a reading is a system call.
@@ -25,7 +26,7 @@ pub(super) struct SelfCheck {
     attached: Attached,
     /// Whether the program's allocator counts.
     seen: bool,
-    on_allocation: OnAllocation,
+    on_allocation: HotAllocations,
     phase: Phase,
     calls: u64,
     lent: u64,
@@ -36,7 +37,7 @@ pub(super) struct SelfCheck {
 
 impl SelfCheck {
     /// For the calling thread, which should run on `core`. From here on [`memory::lend`] serves it from its arena.
-    pub(super) fn of_current_thread(core: Option<u32>, on_allocation: OnAllocation) -> SelfCheck {
+    pub(super) fn of_current_thread(core: Option<u32>, on_allocation: HotAllocations) -> SelfCheck {
         touch_stack();
         let attached = Arena::new().attach();
         let current_core = CurrentCore::of_current_thread();

@@ -10,19 +10,18 @@
 
 use super::idle::{Idle, Waited};
 use super::log::ThreadLog;
-use super::memory::{self, OnAllocation};
+use super::memory;
 use super::polling::Polling;
 use super::self_check::SelfCheck;
 use super::{
     Frame, Init, PathChange, PathChangeReceiver, Role, RoleError, RoleSpec, Scratch, Work, outlives_path, panics,
 };
 use crate::board::gaps::BETWEEN;
-use crate::board::layout::ROLES_MAX;
 use crate::board::{self, Board, ThreadBlock};
 use crate::clock::Clock;
 use crate::fault::{EventCode, FaultCode};
 use crate::host::{pin, priority};
-use crate::profile::Priority;
+use crate::profile::{HotAllocations, Priority};
 use crate::roles::RoleKind;
 use crate::roles::ThreadState;
 use crate::units::Ticks;
@@ -49,7 +48,7 @@ pub struct Shared {
     /// The engine's phase.
     pub phase: Arc<PhaseWord>,
     /// What a call of the allocator means in Live.
-    pub on_allocation: OnAllocation,
+    pub on_allocation: HotAllocations,
 }
 
 /// A thread's report: it has built (Init) or warmed up (Warmup) all its roles, or failed to.
@@ -194,9 +193,8 @@ fn publish_panic(shared: &Shared, index: usize) {
         board::set(&block.panic_line, u64::from(line));
     });
     let frame = board::get(&block.frames) + 1;
-    let roles = (board::get(&block.roles_count) as usize).min(ROLES_MAX);
     // The place first: whoever sees a role's death reads the place with it.
-    for role in block.roles[..roles].iter().filter(|role| board::get(&role.died) == 0) {
+    for role in block.own_roles().iter().filter(|role| board::get(&role.died) == 0) {
         board::set_last(&role.died, frame);
     }
     board::set(&block.stage, 0);
@@ -545,10 +543,9 @@ fn died(
     });
     // Last of what the role did: whoever takes over what it had reads this first, and the place is told with it.
     board::set_last(&block.roles[index].died, number + 1);
-    let identity = board::get(&block.roles[index].identity);
-    let (kind, silo) = (identity & 0xff, (identity >> 8 & 0xffff_ffff) as usize);
-    frame.log(EventCode::RoleDied, [kind, silo as u64, number, board::get(&block.panic_line)]);
-    shared.board.fault(silo, FaultCode::RoleDied, shared.clock.ticks(), thread as u64);
+    let (kind, silo) = (block.roles[index].kind(), block.roles[index].silo());
+    frame.log(EventCode::RoleDied, [kind as u64, silo.into(), number, board::get(&block.panic_line)]);
+    shared.board.fault(silo as usize, FaultCode::RoleDied, shared.clock.ticks(), thread as u64);
     std::mem::forget(role.take());
 }
 
@@ -565,10 +562,9 @@ mod tests {
     use crate::board::{self, Board, Place, Shape};
     use crate::clock::Clock;
     use crate::fault::FaultCode;
-    use crate::hot::memory::OnAllocation;
     use crate::hot::path_changes;
-    use crate::hot::{Frame, Role, RoleError, RoleSpec, Work, install_hook};
-    use crate::profile::Priority;
+    use crate::hot::{Frame, Role, RoleSpec, Work, install_hook};
+    use crate::profile::{HotAllocations, Priority};
     use crate::roles::RoleKind;
     use crate::roles::ThreadState;
     use pinwheel_edge::spin::{Phase, PhaseWord, SpinBudgets, SpinPolicy, SpinWord};
@@ -586,10 +582,6 @@ mod tests {
         fn kind(&self) -> RoleKind {
             assert!(!self.in_kind, "a panic on purpose");
             RoleKind::Poll
-        }
-
-        fn warm_up(&mut self, _: &mut Frame<'_>) -> Result<(), RoleError> {
-            Ok(())
         }
 
         fn work(&mut self, _: &mut Frame<'_>) -> Work {
@@ -621,7 +613,7 @@ mod tests {
             clock: Clock::machine(),
             board: Arc::new(Board::create(shape, Place::Private).unwrap()),
             phase: Arc::new(PhaseWord::new()),
-            on_allocation: OnAllocation::Count,
+            on_allocation: HotAllocations::Count,
         };
         let block = shared.board.thread(0);
         board::set(&block.roles_count, 2);
@@ -656,10 +648,6 @@ mod tests {
     impl Role for Says {
         fn kind(&self) -> RoleKind {
             self.kind
-        }
-
-        fn warm_up(&mut self, _: &mut Frame<'_>) -> Result<(), RoleError> {
-            Ok(())
         }
 
         fn work(&mut self, frame: &mut Frame<'_>) -> Work {
@@ -706,10 +694,6 @@ mod tests {
     impl Role for PanicsInWork {
         fn kind(&self) -> RoleKind {
             RoleKind::Poll
-        }
-
-        fn warm_up(&mut self, _: &mut Frame<'_>) -> Result<(), RoleError> {
-            Ok(())
         }
 
         fn work(&mut self, frame: &mut Frame<'_>) -> Work {

@@ -96,10 +96,6 @@ impl Matcher for Timed {
     fn bytes(&self) -> usize {
         self.matcher.bytes()
     }
-
-    fn name(&self) -> &'static str {
-        self.matcher.name()
-    }
 }
 
 fn timed(model: &Model, decoder: Decoder, nanos: &Arc<AtomicU64>, seed: u64) -> MatcherModel {

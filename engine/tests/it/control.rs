@@ -252,12 +252,12 @@ fn one_place_refuses_the_command_of_another_user_and_records_an_own_one() {
     }
     let now = engine.snapshot();
     assert!(now.control.held.is_none() && now.control.actions == actions && now.engine.phase == Phase::Live);
-    engine.execute(Command::Pause, &Actor::this_process_for("tea")).unwrap();
+    engine.execute(Command::Pause, &Actor::this_process("tea")).unwrap();
     let now = engine.snapshot().control;
     let last = now.last.unwrap().what;
     assert!(now.held.is_some() && now.actions == actions + 1, "{last}");
     assert!(last.starts_with("feed held by ") && last.ends_with(": tea"), "{last}");
-    let refused = engine.execute(Command::Acknowledge { number: 77 }, &Actor::this_process());
+    let refused = engine.execute(Command::Acknowledge { number: 77 }, &Actor::this_process(""));
     assert!(refused.is_err() && engine.snapshot().control.actions == actions + 1, "what is refused is no action");
     engine.request_drain();
     crate::rig::assert_nothing_lost(&end(engine));

@@ -4,7 +4,7 @@
 use crate::live::{data, model};
 use crate::rig::{assert_nothing_lost, beside_another, config, end, profile, shots, until};
 use crate::rounds::windows_of;
-use crate::shm_clients::{compile, has};
+use crate::shm_clients::compile;
 use pinwheel_engine::board::snapshot::{Snapshot, SourceState};
 use pinwheel_engine::code::{Measurements, Model, Sampler, bundled_named};
 use pinwheel_engine::decode::MatcherModel;
@@ -695,9 +695,6 @@ fn replies_are_as_long_as_their_requests_and_hold_the_result() {
 /// They would spoil every later call.
 #[test]
 fn the_wire_in_c_passes_over_replies_to_calls_that_have_ended_without_one() {
-    if !has("cc") {
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     let (source, program) = (folder.path().join("calls.c"), folder.path().join("calls"));
     let calls = r#"

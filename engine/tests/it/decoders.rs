@@ -19,6 +19,7 @@ use pinwheel_engine::roles::SiloState;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Answers of each decoder to each shot.
@@ -73,13 +74,18 @@ impl Known {
         self.by.entry(format!("{:016x}", model.hash())).or_insert(by)
     }
 
-    /// The shots over and over, `count` times.
+    /// The shots over and over, `count` in all.
     fn input(&self, count: u64) -> Input {
+        self.input_while(move |number| number < count)
+    }
+
+    /// The shots over and over, each while `comes` of its number.
+    fn input_while(&self, comes: impl Fn(u64) -> bool + Send + 'static) -> Input {
         let (shots, mut next) = (Arc::clone(&self.shots), 0);
         let reader = move |words: &mut [u64]| {
             words.copy_from_slice(shots.shot((next % shots.len() as u64) as usize));
             next += 1;
-            Ok(next <= count)
+            Ok(comes(next - 1))
         };
         Input::Stream { model: Arc::clone(&self.model), name: "known".into(), reader: Box::new(reader) }
     }
@@ -163,16 +169,23 @@ fn command(what: Changed, number: usize, drifted: &Path) -> Command {
 
 /// Changes before which the feed is held.
 const HELD_CHANGES: u64 = 3;
+/// Changes beside shots, at least.
+const LIVE_CHANGES: u64 = 10;
 
 /// Runs `count` shots of `profile` while a decoder or the model is changed every 10 ms, for all
-/// streams and for one in turn. Returns the changes and the longest pause seen.
+/// streams and for one in turn; more shots where a busy machine has made less than [`LIVE_CHANGES`]
+/// beside them. Returns the changes and the longest pause seen.
 fn changed_every_10_ms(profile: &Profile, what: Changed, count: u64) -> (u64, u64) {
     let (home, mut known) = (beside_another(), Known::new());
     let (path, other) = (home.file("answers.jsonl"), home.file("drifted.dem"));
     std::fs::write(&other, drifted()).unwrap();
     let first = known.by.values().next().unwrap().clone();
     assert_ne!(&first, known.learn(&Model::parse(drifted().as_bytes()).unwrap()), "the set tells the two apart");
-    let mut config = config(profile, known.input(count), None);
+    // Relaxed: each change counts by itself.
+    let live = Arc::new(AtomicU64::new(0));
+    let has_enough = Arc::clone(&live);
+    let input = known.input_while(move |number| number < count || has_enough.load(Ordering::Relaxed) < LIVE_CHANGES);
+    let mut config = config(profile, input, None);
     config.sink = Some(sink(profile, known.model.observables, None, Some(&path)));
     let engine = Engine::start(config).unwrap();
     let (mut changes, mut pause) = (0, 0);
@@ -189,7 +202,10 @@ fn changed_every_10_ms(profile: &Profile, what: Changed, count: u64) -> (u64, u6
     }
     while !engine.is_finished() {
         match execute(&engine, command(what, changes as usize, &other)) {
-            Ok(_) => changes += 1,
+            Ok(_) => {
+                changes += 1;
+                live.fetch_add(1, Ordering::Relaxed);
+            }
             // It drains.
             Err(refused) => assert!(refused.to_string().contains("needs WARMUP or LIVE"), "{refused}"),
         }
@@ -200,7 +216,7 @@ fn changed_every_10_ms(profile: &Profile, what: Changed, count: u64) -> (u64, u6
     let outcome = end(engine);
     assert_eq!((outcome.ended_by, outcome.sink.as_ref()), (EndedBy::Input, Some(&Ok(()))));
     assert_nothing_lost(&outcome);
-    assert_eq!(total(&outcome.snapshot, |c| c.submitted), count);
+    assert!(total(&outcome.snapshot, |c| c.submitted) >= count && live.load(Ordering::Relaxed) >= LIVE_CHANGES);
     if total(&outcome.snapshot, |c| c.errored) == 0 {
         assert_eq!(total(&outcome.snapshot, |c| c.out_of_order), 0, "only an error may overtake");
     }
@@ -234,16 +250,14 @@ fn faulty(free_worker: FreeWorker) -> Profile {
 fn a_decoder_changed_every_10_ms_loses_nothing_and_each_answer_is_that_of_its_decoder() {
     let mut quick = profile();
     (quick.input.streams, quick.input.rate) = (4, Rate::Hz(20_000.0));
-    let (changes, _) = changed_every_10_ms(&quick, Changed::Decoders, 20_000);
-    assert!(changes >= 3, "{changes}");
+    changed_every_10_ms(&quick, Changed::Decoders, 20_000);
 }
 
 #[test]
 fn a_decoder_changed_every_10_ms_loses_nothing_under_all_faults() {
     let mut paced = faulty(FreeWorker::AfterCopy);
     paced.input.rate = Rate::Hz(20_000.0);
-    let (changes, _) = changed_every_10_ms(&paced, Changed::Decoders, 20_000);
-    assert!(changes >= 3, "{changes}");
+    changed_every_10_ms(&paced, Changed::Decoders, 20_000);
 }
 
 #[test]
@@ -256,8 +270,7 @@ fn a_decoder_changed_every_10_ms_loses_nothing_with_deadlines_and_a_rescue_decod
         answer_us: None,
         streams: vec![StreamDeadline { stream: 2, answer_us: 30 }],
     };
-    let (changes, _) = changed_every_10_ms(&hasty, Changed::Decoders, 20_000);
-    assert!(changes >= 3, "{changes}");
+    changed_every_10_ms(&hasty, Changed::Decoders, 20_000);
 }
 
 #[test]
@@ -311,16 +324,14 @@ fn a_decoder_changed_every_10_ms_loses_nothing_in_a_million_shots_with_faults() 
 fn a_model_changed_and_taken_back_every_10_ms_loses_nothing_and_each_answer_is_that_of_its_model() {
     let mut quick = profile();
     (quick.input.streams, quick.input.rate) = (4, Rate::Hz(20_000.0));
-    let (changes, _) = changed_every_10_ms(&quick, Changed::Models, 20_000);
-    assert!(changes >= 3, "{changes}");
+    changed_every_10_ms(&quick, Changed::Models, 20_000);
 }
 
 #[test]
 fn a_model_changed_and_taken_back_every_10_ms_loses_nothing_under_all_faults() {
     let mut paced = faulty(FreeWorker::AfterCopy);
     paced.input.rate = Rate::Hz(20_000.0);
-    let (changes, _) = changed_every_10_ms(&paced, Changed::Models, 20_000);
-    assert!(changes >= 3, "{changes}");
+    changed_every_10_ms(&paced, Changed::Models, 20_000);
 }
 
 #[test]

@@ -47,14 +47,31 @@ fn page() -> String {
     std::fs::read_to_string(root().join("engine/docs/src/dependencies.md")).unwrap()
 }
 
+/// The manifests of all packages, of this workspace and of others.
+fn manifests() -> Vec<String> {
+    let mut folders = vec!["engine".to_owned(), "tui".to_owned()];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(root().join(&folder)).unwrap().map(Result::unwrap) {
+            let name = entry.file_name().into_string().unwrap();
+            let path = format!("{folder}/{name}");
+            if name == "Cargo.toml" {
+                found.push(path);
+            } else if entry.file_type().unwrap().is_dir() && name != "target" && !name.starts_with('.') {
+                folders.push(path);
+            }
+        }
+    }
+    found
+}
+
 #[test]
 fn each_dependency_of_each_manifest_says_in_its_line_why_it_is_there() {
-    let mut manifests: Vec<String> = ["bench", "collect", "report", "lab", "fuzz", "plugins/library", "python"]
-        .into_iter()
-        .chain(CRATES)
-        .map(|at| format!("engine/{at}/Cargo.toml"))
-        .collect();
-    manifests.push("tui/Cargo.toml".to_owned());
+    let manifests = manifests();
+    for folder in ["engine", "engine/hosts", "engine/lab/stranger", "engine/python", "tui"] {
+        let manifest = format!("{folder}/Cargo.toml");
+        assert!(manifests.contains(&manifest), "{manifest}: {manifests:?}");
+    }
     let all: Vec<Dependency> = manifests.iter().flat_map(|manifest| dependencies(manifest)).collect();
     assert!(all.len() > 60, "found {} lines", all.len());
     for Dependency { manifest, name, reason, .. } in &all {

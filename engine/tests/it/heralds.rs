@@ -39,8 +39,10 @@ fn matcher(model: &Model) -> Box<dyn Matcher> {
 #[test]
 fn heralds_of_erasures_halve_the_logical_errors() {
     let (model, plain) = (erased(true), erased(false));
-    let (mut with, mut without) = (matcher(&model), matcher(&plain));
-    assert_eq!((with.name(), without.name()), ("sparse-blossom with heralds", "sparse-blossom"));
+    let (with, without) = (MatcherModel::new(&model).unwrap(), MatcherModel::new(&plain).unwrap());
+    let names = [&model, &plain].map(|model| MatcherModel::new(model).unwrap().name().to_owned());
+    assert_eq!(names, ["sparse-blossom with heralds", "sparse-blossom"]);
+    let (mut with, mut without) = (with.matcher(), without.matcher());
     let first = model.heralds[0];
     let mut sampler = Sampler::new(&model, 4);
     let (mut shot, mut truth, mut found) = (vec![0; model.detector_words()], [0], [0]);

@@ -4,9 +4,8 @@ use pinwheel_edge::spin::{Phase, PhaseWord, SpinBudgets, SpinPolicy, SpinWord};
 use pinwheel_engine::board::snapshot::{Snapshot, ThreadView};
 use pinwheel_engine::board::{self, Board, Place, Shape};
 use pinwheel_engine::clock::Clock;
-use pinwheel_engine::hot::memory::OnAllocation;
-use pinwheel_engine::hot::{Frame, HotThread, Placing, Role, RoleError, RoleSpec, Shared, Work, spawn};
-use pinwheel_engine::profile::Priority;
+use pinwheel_engine::hot::{Frame, HotThread, Placing, Role, RoleSpec, Shared, Work, spawn};
+use pinwheel_engine::profile::{HotAllocations, Priority};
 use pinwheel_engine::roles::RoleKind;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -18,10 +17,6 @@ pub(crate) struct Each<F>(pub(crate) F);
 impl<F: FnMut(&mut Frame<'_>) -> u32> Role for Each<F> {
     fn kind(&self) -> RoleKind {
         RoleKind::Feed
-    }
-
-    fn warm_up(&mut self, _frame: &mut Frame<'_>) -> Result<(), RoleError> {
-        Ok(())
     }
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {
@@ -43,7 +38,7 @@ impl RunningThread {
     /// With one role that calls `body` in each frame, on `core`.
     pub(crate) fn start(
         core: Option<u32>,
-        on_allocation: OnAllocation,
+        on_allocation: HotAllocations,
         body: impl FnMut(&mut Frame<'_>) -> u32 + Send + 'static,
     ) -> RunningThread {
         let shape = Shape { threads: 1, silos: 1, slots: 8, workers: 1, decoders: 1, streams: 1 };

@@ -41,6 +41,7 @@ mod heralds;
 mod hot_thread;
 mod inputs;
 mod joints;
+mod kernels;
 #[cfg(target_os = "linux")]
 mod live;
 mod memory;

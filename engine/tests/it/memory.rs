@@ -6,7 +6,6 @@ use pinwheel_edge::spin::Phase;
 use pinwheel_engine::code::bundled_named;
 use pinwheel_engine::engine::Input;
 use pinwheel_engine::fault::FaultCode;
-use pinwheel_engine::hot::memory::OnAllocation;
 use pinwheel_engine::hot::{Frame, SCRATCH_BYTES, name_first_allocation};
 use pinwheel_engine::profile::{Decoder, HotAllocations, Predecoder};
 use std::process::Command;
@@ -68,7 +67,7 @@ fn offends(frame: &Frame<'_>) -> u32 {
 
 #[test]
 fn an_allocation_on_a_hot_thread_in_live_is_counted_and_named() {
-    let hot = RunningThread::start(None, OnAllocation::Count, |frame| offends(frame));
+    let hot = RunningThread::start(None, HotAllocations::Count, |frame| offends(frame));
     let view = loop {
         let view = hot.view();
         if view.memory.allocations >= Some(10) {
@@ -89,7 +88,7 @@ fn an_allocation_on_a_hot_thread_in_live_is_counted_and_named() {
 #[test]
 fn in_strict_an_allocation_on_a_hot_thread_ends_the_process_and_names_its_place() {
     if std::env::var_os(CHILD).is_some() {
-        let _hot = RunningThread::start(None, OnAllocation::Abort, |frame| offends(frame));
+        let _hot = RunningThread::start(None, HotAllocations::Abort, |frame| offends(frame));
         std::thread::park_timeout(crate::rig::LIMIT);
         return;
     }
@@ -108,7 +107,7 @@ fn in_strict_an_allocation_on_a_hot_thread_ends_the_process_and_names_its_place(
 #[test]
 fn the_frame_arena_is_empty_in_each_frame_and_never_grows() {
     let words = SCRATCH_BYTES / 8 / 4;
-    let mut hot = RunningThread::start(None, OnAllocation::Abort, move |frame| {
+    let mut hot = RunningThread::start(None, HotAllocations::Abort, move |frame| {
         let mut got = 0;
         while let Some(block) = frame.words(words) {
             assert!(block.iter().all(|word| *word == 0));

@@ -176,7 +176,7 @@ pub(crate) fn until(engine: &Engine, what: &str, mut shows: impl FnMut(&Snapshot
 
 /// Has the engine execute `command` in the name of whoever runs the tests.
 pub(crate) fn execute(engine: &Engine, command: Command) -> Result<Accepted, Refused> {
-    engine.execute(command, &Actor::this_process())
+    engine.execute(command, &Actor::this_process(""))
 }
 
 /// Puts `profile` into force under `name`.

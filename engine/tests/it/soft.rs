@@ -161,8 +161,10 @@ fn soft_bytes_halve_the_logical_errors() {
     const SHOTS: u32 = 100_000;
     let mut memory = Memory::new(1);
     let (model, plain) = memory.models();
-    let (mut with, mut without) = (matcher(&model), matcher(&plain));
-    assert_eq!((with.name(), without.name()), ("sparse-blossom with soft bytes", "sparse-blossom"));
+    let (with, without) = (MatcherModel::new(&model).unwrap(), MatcherModel::new(&plain).unwrap());
+    let names = [&model, &plain].map(|model| MatcherModel::new(model).unwrap().name().to_owned());
+    assert_eq!(names, ["sparse-blossom with soft bytes", "sparse-blossom"]);
+    let (mut with, mut without) = (with.matcher(), without.matcher());
     let (mut errors, mut found) = ([0; 2], [0]);
     for _ in 0..SHOTS {
         let shot = memory.draw();

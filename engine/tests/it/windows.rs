@@ -58,7 +58,7 @@ fn windows_of_shots_that_come_by_rounds_are_predecoded_without_an_allocator() {
     let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
     let local = MatcherModel::windowed(&model, SIZE, Predecoder::Local).unwrap();
     let how = (Window::Some(SIZE), Some(1_000), Predecoder::Local);
-    let outcome = predictions_by(&home, how, &mut *local.matcher_by_rounds().unwrap());
+    let outcome = predictions_by(&home, how, local.name(), &mut *local.matcher_by_rounds().unwrap());
     assert!(total(&outcome.snapshot, |counters| counters.predecoded_events) > 10_000, "no window was predecoded");
     for thread in &outcome.snapshot.threads {
         assert_eq!(thread.memory.allocations, Some(0), "{}: {:?}", thread.name, thread.memory.first_site);
@@ -93,12 +93,14 @@ fn predictions(home: &Home, window: Window, round_ns: Option<u32>) -> Outcome {
         Window::Blocks(rounds) => MatcherModel::in_blocks(&model, rounds),
         _ => MatcherModel::windowed(&model, SIZE, Predecoder::None),
     };
-    predictions_by(home, (window, round_ns, Predecoder::None), &mut *matching.unwrap().matcher())
+    let matching = matching.unwrap();
+    predictions_by(home, (window, round_ns, Predecoder::None), matching.name(), &mut *matching.matcher())
 }
 
 fn predictions_by(
     home: &Home,
     (window, round_ns, predecoder): (Window, Option<u32>, Predecoder),
+    name: &str,
     matcher: &mut dyn Matcher,
 ) -> Outcome {
     let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
@@ -124,7 +126,7 @@ fn predictions_by(
     config.sink = Some(sink(&profile, model.observables, Some(&path), None));
     let outcome = run(config);
     assert_nothing_lost(&outcome);
-    assert_eq!(outcome.snapshot.engine.decoder, matcher.name());
+    assert_eq!(outcome.snapshot.engine.decoder, name);
     let layout = Layout::observables(model.observables);
     let predicted = ShotSet::read(&std::fs::read(&path).unwrap()[..], Format::B8, layout).unwrap();
     assert!(predicted.iter().map(|word| word[0]).eq(expected.iter().copied()));

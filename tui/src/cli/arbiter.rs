@@ -5,6 +5,7 @@
 //! if a guarantee was violated.
 
 use super::console_options::{ConsoleArgs, FirstScreen, say_unsaved};
+use super::pause;
 use super::places::{self, UserPaths};
 use super::refusal::{Refusal, require_threads};
 use super::say::{self, Print, counted};
@@ -23,7 +24,7 @@ use pinwheel_engine::units::Nanos;
 use pinwheel_lab::arbiter_load::{Load, LoadResult, Running, start};
 use pinwheel_report::report::grouped;
 use serde_json::{Value, json};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -87,11 +88,9 @@ pub fn arbiter(args: &ArbiterArgs, user_paths: &UserPaths) -> Result<u8, Refusal
     Ok(args.print.to_stdout(&as_json(&found, &last), || text(args, &found), status))
 }
 
-/// How a load ended.
 enum Ended {
     /// By its duration, or by the operator.
     Alone,
-    /// By a signal.
     BySignal(i32),
     /// The terminal closed, so nothing is printed.
     TerminalGone,
@@ -103,12 +102,11 @@ fn watch(load: Load) -> Result<(Ended, Running), Refusal> {
     let running = begin(load)?;
     let mut ended = Ended::Alone;
     while !running.is_finished() {
-        let hangup = signals.has_hung_up().then_some(SIGHUP);
-        if let (Ended::Alone, Some(signal)) = (&ended, signals.received().or(hangup)) {
+        if let (Ended::Alone, Some(signal)) = (&ended, signals.received().or_else(|| signals.hangup())) {
             running.request_end();
             ended = Ended::BySignal(signal);
         }
-        pause();
+        pause(POLL_INTERVAL);
     }
     Ok((ended, running))
 }
@@ -128,11 +126,6 @@ fn watch_console(load: Load, options: term::Options) -> Result<(Ended, Running),
         ConsoleEnd::Finished | ConsoleEnd::Forced | ConsoleEnd::Killed => Ended::Alone,
     };
     Ok((ended, running))
-}
-
-#[expect(clippy::disallowed_methods, reason = "a cold wait for the load's end")]
-fn pause() {
-    std::thread::sleep(POLL_INTERVAL);
 }
 
 /// Starts the load with a shared board, or with a private one if there is no shared memory.

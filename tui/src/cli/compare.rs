@@ -46,7 +46,6 @@ pub struct CompareArgs {
     pub print: Print,
 }
 
-/// Two runs side by side.
 #[derive(Debug, Serialize)]
 pub struct Comparison {
     pub runs: [String; 2],
@@ -76,6 +75,19 @@ impl Rate {
         // Some rules count events, such as late answers.
         let name = if self.name == "alarms" { "occurrences of alarms".to_owned() } else { self.name.replace('_', " ") };
         format!("{name}, {}", self.unit)
+    }
+
+    /// The rate in one of the runs, with its interval.
+    pub fn in_run(&self, run: usize) -> String {
+        match (self.rate[run], self.ci95[run]) {
+            (Some(rate), Some([low, high])) => format!("{} [{}, {}]", short(rate), short(low), short(high)),
+            _ => "not known".to_owned(),
+        }
+    }
+
+    /// What the intervals show.
+    pub const fn verdict(&self) -> &'static str {
+        if self.differs { "differs" } else { "no difference shown" }
     }
 }
 
@@ -250,15 +262,11 @@ fn rates(sides: &[Side; 2]) -> Vec<Rate> {
     let mut rates: Vec<Rate> = shares
         .into_iter()
         .map(|(name, unit, events, trials)| {
-            let of = |side: &Side| Some((side.count(events)?, side.count(trials)?)).filter(|(_, trials)| *trials > 0);
-            rate(
-                name,
-                unit,
-                sides.each_ref().map(|side| {
-                    let (events, trials) = of(side)?;
-                    Some((events as f64 / trials as f64, interval_95(events, trials)?))
-                }),
-            )
+            let of = |side: &Side| {
+                let (events, trials) = (side.count(events)?, side.count(trials).filter(|trials| *trials > 0)?);
+                Some((events as f64 / trials as f64, interval_95(events, trials)?))
+            };
+            rate(name, unit, sides.each_ref().map(of))
         })
         .collect();
     let per_second = |name, unit, scale: f64, events: &dyn Fn(&Side) -> Option<u64>| {
@@ -386,12 +394,7 @@ impl Comparison {
     fn text(&self) -> String {
         let mut text = format!("one    {}\nother  {}\n", self.runs[0], self.runs[1]);
         for rate in &self.rates {
-            let side = |i: usize| match (rate.rate[i], rate.ci95[i]) {
-                (Some(rate), Some([low, high])) => format!("{} [{}, {}]", short(rate), short(low), short(high)),
-                _ => "not known".to_owned(),
-            };
-            let verdict = if rate.differs { "differs" } else { "no difference shown" };
-            text += &format!("{}: {} | {} {verdict}\n", rate.words(), side(0), side(1));
+            text += &format!("{}: {} | {} {}\n", rate.words(), rate.in_run(0), rate.in_run(1), rate.verdict());
         }
         for row in &self.histograms {
             let side = |h: &Histogram| match h.count() {

@@ -3,6 +3,7 @@
 //! Reads claims, pinned threads and load; claims and changes nothing. Takes [`SAMPLE`], the time
 //! over which the load is measured.
 
+use super::pause;
 use super::refusal::Refusal;
 use super::say::Print;
 use clap::Args as ClapArgs;
@@ -28,8 +29,7 @@ pub fn cores(args: &CoresArgs) -> Result<u8, Refusal> {
     let root = Path::new("/");
     let host = HostFacts::read()?;
     let from = Times::read(root);
-    #[expect(clippy::disallowed_methods, reason = "the sample's length, on the main thread")]
-    std::thread::sleep(SAMPLE);
+    pause(SAMPLE);
     let to = Times::read(root);
     let directory = board::directory();
     let (claimed, locked) = (claims::claimed(&directory), claims::foreign_locks(&directory));

@@ -7,10 +7,10 @@
 //! [`BEGIN_LIMIT`].
 
 use super::engines::{self, RunningEngine};
-use super::hosts;
 use super::refusal::Refusal;
 use super::say::{self, written};
 use super::values::{ShadowWanted, decoder, duration, rate_or_max, shadow_wanted};
+use super::{hosts, pause};
 use clap::{Args as ClapArgs, Subcommand};
 use pinwheel_engine::board::follow::Follow;
 use pinwheel_engine::board::{self, OwnerState, Phase};
@@ -18,7 +18,7 @@ use pinwheel_engine::code::Format;
 use pinwheel_engine::engine::{Command, Done, InputSpec, SiloCommand};
 use pinwheel_engine::profile::{Decoder, SHADOW_ONE_IN_DEFAULT};
 use pinwheel_report::control;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -177,21 +177,20 @@ fn silo_command(text: &str) -> Result<SiloCommand, String> {
 
 pub fn ctl(args: &CtlArgs) -> Result<u8, Refusal> {
     let command = control::rooted(command_of(&args.verb)?)?;
+    let print = |done: &Done, key: &str, who: Value| {
+        let mut value = serde_json::to_value(done).unwrap_or_default();
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert(key.to_owned(), who);
+        }
+        written(say::json(&mut io::stdout().lock(), &value), u8::from(!done.is_acknowledged()))
+    };
     if let Some(host) = &args.host {
         let done = hosts::execute_at(host, args.to.as_deref(), command, &args.why)?;
-        let mut value = serde_json::to_value(&done).unwrap_or_default();
-        if let Some(fields) = value.as_object_mut() {
-            fields.insert("host".to_owned(), json!(host));
-        }
-        return Ok(written(say::json(&mut io::stdout().lock(), &value), u8::from(!done.is_acknowledged())));
+        return Ok(print(&done, "host", json!(host)));
     }
     let found = engines::find(args.to.as_deref())?;
     let done = found.control_socket().execute(command, &args.why)?;
-    let mut value = serde_json::to_value(&done).unwrap_or_default();
-    if let Some(fields) = value.as_object_mut() {
-        fields.insert("pid".to_owned(), json!(found.pid));
-    }
-    let status = written(say::json(&mut io::stdout().lock(), &value), u8::from(!done.is_acknowledged()));
+    let status = print(&done, "pid", json!(found.pid));
     if matches!(done, Done::Input { .. }) { see_next(&found).map(|next| next.max(status)) } else { Ok(status) }
 }
 
@@ -236,13 +235,12 @@ fn phase_of(follow: &mut Follow) -> Phase {
 }
 
 /// Polls until a condition holds; returns whether it did within `limit`.
-#[expect(clippy::disallowed_methods, reason = "the main thread of a request from outside; it runs no engine")]
 fn wait(limit: Duration, mut is_so: impl FnMut() -> bool) -> bool {
     for _ in 0..limit.as_millis() / POLL_INTERVAL.as_millis() {
         if is_so() {
             return true;
         }
-        std::thread::sleep(POLL_INTERVAL);
+        pause(POLL_INTERVAL);
     }
     is_so()
 }
@@ -257,7 +255,6 @@ fn whole(span: Duration, unit: Duration, expected: &str) -> Result<u64, Refusal>
         .ok_or_else(|| Refusal::unusable("--for", format!("{span:?}"), expected, "name another time"))
 }
 
-/// The command of a verb.
 fn command_of(verb: &Verb) -> Result<Command, Refusal> {
     Ok(match verb {
         Verb::Status => Command::Status,

@@ -7,9 +7,9 @@ mod config;
 
 use super::refusal::Refusal;
 use super::run::args::RunArgs;
+use super::shots::read_text;
 use pinwheel_engine::board::snapshot::{Snapshot, SourceDecoder};
 use pinwheel_engine::code::{Measurements, Model};
-use pinwheel_engine::files;
 use pinwheel_engine::profile::{Decoder, Device, Latency, Profile, Source, Window};
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,6 @@ const ADDRESS: &str = "127.0.0.1:0";
 /// The decoders of a configuration.
 #[derive(Debug, PartialEq)]
 pub struct Decoders {
-    /// Their model.
     pub model: Model,
     /// From measurements to detectors.
     pub map: Measurements,
@@ -31,13 +30,9 @@ pub struct Decoders {
     pub window: Window,
 }
 
-/// Reads a configuration.
 pub fn read(path: &Path) -> Result<Decoders, Refusal> {
     let about = format!("--cudaq-config {}", path.display());
-    let text = files::read_named_text(path, config::CONFIG_BYTES_MAX).map_err(|error| {
-        let remedy = "check the path and its permissions";
-        Refusal::unusable(about.clone(), error.to_string(), "a readable configuration of decoders", remedy)
-    })?;
+    let text = read_text(&about, path, "a readable configuration of decoders")?;
     config::parse(&text).map_err(|said| Refusal::Content { about, said })
 }
 

@@ -5,6 +5,7 @@
 //! gives its reason and does not count. A first signal ends the drill in progress, which undoes its
 //! changes, and then the command; a second ends it at once.
 
+use super::pause;
 use super::refusal::{Refusal, require_threads};
 use super::say::{self, Print, written};
 use super::signals::Signals;
@@ -13,7 +14,6 @@ use pinwheel_engine::board::alarms::Confidence;
 use pinwheel_engine::profile::RuleId;
 use pinwheel_lab::drill::{self, Drill, Program, Row};
 use serde_json::{Value, json};
-use signal_hook::consts::SIGHUP;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -85,19 +85,14 @@ fn run(drill: Drill, program: &Program, signals: &Signals, signal: &mut Option<i
     std::thread::scope(|scope| {
         let running = scope.spawn(|| drill::run(drill, program));
         while !running.is_finished() {
-            *signal = signal.or(signals.received()).or_else(|| signals.has_hung_up().then_some(SIGHUP));
+            *signal = signal.or(signals.received()).or_else(|| signals.hangup());
             if signal.is_some() {
                 drill::end();
             }
-            pause();
+            pause(LOOK);
         }
         running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
-}
-
-#[expect(clippy::disallowed_methods, reason = "a cold wait for the drill's end")]
-fn pause() {
-    std::thread::sleep(LOOK);
 }
 
 fn named(words: &[String]) -> Result<Vec<Drill>, Refusal> {

@@ -52,7 +52,6 @@ pub struct FitArgs {
     pub print: Print,
 }
 
-/// The result of a fit.
 #[derive(Debug, Serialize)]
 struct Fitted {
     shots: u64,
@@ -67,7 +66,6 @@ struct Fitted {
 /// A mechanism that has changed.
 #[derive(Debug, Serialize)]
 struct Change {
-    /// Its detectors.
     detectors: Vec<u32>,
     before: f64,
     after: f64,

@@ -7,7 +7,7 @@
 use super::measurements;
 use super::refusal::Refusal;
 use super::request::{ModelSource, RunRequest, ShotSource};
-use super::shots::{BUFFER_BYTES, read_set, read_truth};
+use super::shots::{BUFFER_BYTES, read_set, read_truth, require_shots};
 use super::soft;
 use pinwheel_engine::code::{Format, Layout, Model, ShotReader};
 use pinwheel_engine::engine::Input;
@@ -78,9 +78,7 @@ fn load_model(source: &ModelSource) -> Result<(Model, String), Refusal> {
 fn replay(model: Arc<Model>, shots: &Path, observables: Option<&Path>, format: Format) -> Result<Input, Refusal> {
     let about = format!("--shots {}", shots.display());
     let set = read_set(&about, shots, format, Layout::detectors(model.detectors))?;
-    if set.is_empty() {
-        return Err(Refusal::unusable(about, "no shots", "at least one", "check that the file is complete"));
-    }
+    require_shots(&about, &set)?;
     let truth = observables.map(|path| read_truth(path, &model, set.len(), format)).transpose()?;
     Ok(Input::Replay { model, name: file_name(shots), shots: Arc::new(set), observables: truth })
 }

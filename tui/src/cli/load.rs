@@ -3,8 +3,8 @@
 //! Borrows the load while the console shows it; called from the console thread only. A load has no
 //! profile and executes no command except its end.
 
+use crate::source::Source;
 use crate::source::past::Past;
-use crate::source::{Offer, Source};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::Command;
 use pinwheel_lab::arbiter_load::Running;
@@ -28,9 +28,5 @@ impl Source for &Running {
 
     fn past(&mut self, _at_ns: u64) -> Result<Past, String> {
         Err("an arbiter load is not recorded; only runs of pinwheel run can be replayed".to_owned())
-    }
-
-    fn offers(&self) -> Vec<Offer> {
-        Vec::new()
     }
 }

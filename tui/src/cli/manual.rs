@@ -53,7 +53,6 @@ fn without_hidden(command: &Command) -> Command {
         .args(arguments.iter().copied())
 }
 
-/// Writes the manual page.
 pub fn man(grammar: Command) -> u8 {
     match manual(grammar) {
         Ok(text) => print_text(&text),

@@ -1,34 +1,24 @@
 //! Loads shots that are measurements, and the map from them to detectors.
 //!
 //! Runs before anything is started, as `input` does. Cold threads map a file as a whole and
-//! standard input shot by shot; hot threads see detection events only. Bounds: [`MAP_BYTES_MAX`]
-//! and the limits of `code`.
+//! standard input shot by shot; hot threads see detection events only. Bounds: the limits of
+//! [`super::shots`].
 
 use super::refusal::Refusal;
-use super::shots::{BUFFER_BYTES, open_shots, read_set, read_truth};
+use super::shots::{BUFFER_BYTES, open_shots, read_set, read_text, read_truth, require_shots};
 use pinwheel_engine::code::{
     Encoding, Format, Layout, Measurements, Model, SET_WORDS_MAX, ShotReader, ShotSet, ShotWriter,
 };
 use pinwheel_engine::engine::Input;
-use pinwheel_engine::files;
 use pinwheel_report::model_file::file_name;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Largest map file.
-const MAP_BYTES_MAX: u64 = 1 << 28;
-
 /// Reads a map, and checks that it matches `model`.
 pub fn load(path: &Path, model: &Model) -> Result<Measurements, Refusal> {
     let about = format!("--m2d {}", path.display());
-    let text = match files::read_named_text(path, MAP_BYTES_MAX) {
-        Ok(text) => text,
-        Err(error) => {
-            let remedy = "check the path and its permissions";
-            return Err(Refusal::unusable(about, error.to_string(), "a readable map of measurements", remedy));
-        }
-    };
+    let text = read_text(&about, path, "a readable map of measurements")?;
     Measurements::parse(&text, model.detectors, model.observables)
         .map_err(|error| Refusal::Content { about, said: error.to_string() })
 }
@@ -46,11 +36,9 @@ pub fn replay(
         Encoding::Bits => read_set(&about, shots, format, Layout::measurements(map.count()))?,
         Encoding::Int32 => read_words(&about, shots, map.count())?,
     };
-    if outcomes.is_empty() {
-        return Err(Refusal::unusable(about, "no shots", "at least one", "check that the file is complete"));
-    }
-    let refused = |error: &dyn std::fmt::Display| Refusal::Content { about: about.clone(), said: error.to_string() };
-    let (set, measured) = mapped(&model, map, &outcomes).map_err(|error| refused(&error))?;
+    require_shots(&about, &outcomes)?;
+    let (set, measured) = mapped(&model, map, &outcomes)
+        .map_err(|error| Refusal::Content { about: about.clone(), said: error.to_string() })?;
     let truth = match observables {
         Some(path) => Some(read_truth(path, &model, set.len(), format)?),
         None => map.truth_known().then(|| Arc::new(measured)),

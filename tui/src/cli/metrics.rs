@@ -12,6 +12,7 @@
 //!                    └──────────── CONNECTION_TIME, or replaced by a new connection ────────────────▶ closed
 //! ```
 
+use super::pause;
 use super::refusal::Refusal;
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::record::metrics;
@@ -24,7 +25,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Most connections at once.
 const CONNECTIONS_MAX: usize = 64;
 /// Most connections accepted in one turn: a client whose request arrived with its connection is
 /// answered before later connections replace it.
@@ -109,11 +109,6 @@ impl Drop for Metrics {
             pause(step);
         }
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "a cold wait, of the server's own thread or for its end")]
-fn pause(span: Duration) {
-    std::thread::sleep(span);
 }
 
 /// State of the server's thread.

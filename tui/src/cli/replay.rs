@@ -46,20 +46,13 @@ pub fn replay(args: &ReplayArgs, user_paths: &UserPaths) -> Result<u8, Refusal> 
     if let Some(said) = args.at.and_then(|when| runs::outside(&tape, when)) {
         say::people(&format!("pinwheel: {said}"));
     }
-    if args.screen.is_requested() {
-        let notes = runs::notes(&dir, &tape);
-        let at_ns = tape.since_start(at).0;
-        return args.screen.print(
-            Replay::new(tape, notes, at_ns).beside(&dir),
-            at_ns,
-            args.console.printed_theme(user_paths)?,
-        );
-    }
-    if shows_console {
-        let notes = runs::notes(&dir, &tape);
-        let at_ns = tape.since_start(at).0;
+    if args.screen.is_requested() || shows_console {
+        let (notes, at_ns) = (runs::notes(&dir, &tape), tape.since_start(at).0);
         let mut source = Replay::new(tape, notes, at_ns).beside(&dir);
-        return console(&mut source, args.screen.first_view(), &args.console, user_paths);
+        if shows_console {
+            return console(&mut source, args.screen.first_view(), &args.console, user_paths);
+        }
+        return args.screen.print(source, at_ns, args.console.printed_theme(user_paths)?);
     }
     let snapshot = tape
         .at(at)?

@@ -158,20 +158,13 @@ impl RunRequest {
     }
 
     fn require_several_silos(&self) -> Result<(), Refusal> {
-        if self.move_every.is_some() && self.profile.silos == Silos::Count(1) {
-            let remedy = "add --silos 2, or omit the option";
-            return Err(Refusal::unusable("--move-every", "one silo", "at least two silos to move between", remedy));
-        }
-        if self.kill_every.is_some() && self.profile.silos == Silos::Count(1) {
-            let remedy = "add --silos 2, or omit the option";
-            return Err(Refusal::unusable(
-                "--kill-every",
-                "one silo",
-                "at least two silos, so that one takes over",
-                remedy,
-            ));
-        }
-        Ok(())
+        let (option, expected) = match (self.move_every, self.kill_every) {
+            _ if self.profile.silos != Silos::Count(1) => return Ok(()),
+            (Some(_), _) => ("--move-every", "at least two silos to move between"),
+            (None, Some(_)) => ("--kill-every", "at least two silos, so that one takes over"),
+            (None, None) => return Ok(()),
+        };
+        Err(Refusal::unusable(option, "one silo", expected, "add --silos 2, or omit the option"))
     }
 
     /// Most shots in flight at once, including the lead of one silo over another.

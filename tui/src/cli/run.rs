@@ -8,8 +8,8 @@
 
 pub mod args;
 mod aside;
-mod console_handle;
 mod hosts;
+mod live;
 mod next_request;
 mod run_sequence;
 
@@ -19,6 +19,7 @@ use super::distinct_files::require_distinct;
 use super::disturbances::{Repeating, movable};
 use super::input::{self, Loaded};
 use super::metrics::Metrics;
+use super::pause;
 use super::places::{self, UserPaths};
 use super::refusal::Refusal;
 use super::request::{ModelSource, OutputMode, RunRequest, ShotSource};
@@ -27,9 +28,9 @@ use super::signals::Signals;
 use crate::effect::ConsoleEnd;
 use crate::model::View;
 use crate::source::Reply;
-use crate::source::live::Live;
 use crate::term::{self, Delivered};
 use args::RunArgs;
+use live::Live;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board;
 use pinwheel_engine::board::snapshot::Snapshot;
@@ -43,7 +44,7 @@ use pinwheel_report::recorded::{About, EndedRun, RecordedRun};
 use pinwheel_report::report::{Context, Report, progress_line};
 use run_sequence::{RunSequence, StartOptions};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -86,17 +87,17 @@ fn end_with(parent: i32) -> Result<(), Refusal> {
 fn run_here(args: &RunArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
     let (request, logs) = resolve(args, user_paths)?;
     require_distinct_files(&request, args)?;
+    let profiles = places::profiles(args.profiles.as_deref(), user_paths)?;
+    let start = StartOptions { args: args.clone(), logs, profiles, user_paths: user_paths.clone() };
     if request.output_mode == OutputMode::Console {
-        return run_console(request, &logs, args, user_paths);
+        return run_console(request, start);
     }
     let signals = Signals::install_ending().map_err(|error| Refusal::signals(&error))?;
-    let profiles = places::profiles(args.profiles.as_deref(), user_paths)?;
-    let run = Run::begin(request, &logs, profiles.as_deref(), user_paths, || signals.drain_from_now())?;
+    let run = Run::begin(request, &start, || signals.drain_from_now())?;
     run.say_ready(&|| signals.received().is_some());
-    let mut run =
-        RunSequence::new(run, StartOptions { args: args.clone(), logs, profiles, user_paths: user_paths.clone() });
+    let mut run = RunSequence::new(run, start);
     let received = |on_hangup| asked_for(&signals, on_hangup);
-    let signal = watch(&mut run, &received, &mut |line| say::people(line), &mut pause);
+    let signal = watch(&mut run, &received, &mut |line| say::people(line), &mut || pause(POLL_INTERVAL));
     Ok(end(run, signal, None, Reader::Present))
 }
 
@@ -115,21 +116,15 @@ fn end(run: RunSequence, signal: Option<i32>, cost: Option<serde_json::Value>, r
 
 /// Runs the engine under a live console. When the terminal closes, the engine continues without a
 /// console (`on_hangup: Detach`).
-fn run_console(request: RunRequest, logs: &Path, args: &RunArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
-    let profiles = places::profiles(args.profiles.as_deref(), user_paths)?;
+fn run_console(request: RunRequest, start: StartOptions) -> Result<u8, Refusal> {
+    let profiles = start.profiles.clone();
     let (on_hangup, theme) = (request.profile.on_hangup, Some(request.profile.theme));
     let first = FirstScreen { on_hangup, view: View::Overview, theme };
-    let options = args.console.options(first, profiles.as_deref(), user_paths)?;
+    let options = start.args.console.options(first, profiles.as_deref(), &start.user_paths)?;
     // The engine's panic hook is installed first, because the console's hook calls it.
     install_hook();
-    let run = Run::begin(request, logs, profiles.as_deref(), user_paths, || ())?;
-    let places = StartOptions {
-        args: args.clone(),
-        logs: logs.to_owned(),
-        profiles: profiles.clone(),
-        user_paths: user_paths.clone(),
-    };
-    let mut runs = RunSequence::new(run, places);
+    let run = Run::begin(request, &start, || ())?;
+    let mut runs = RunSequence::new(run, start);
     let shown = match term::run(&mut Live::new(&mut runs, profiles), options) {
         Ok(shown) => shown,
         Err(refused) => {
@@ -153,10 +148,10 @@ fn run_console(request: RunRequest, logs: &Path, args: &RunArgs, user_paths: &Us
             let earlier = shown.ending_signal();
             // The console reads the terminal's end perhaps before the signal of the same hang-up arrives. It has then
             // requested the drain, and the signal asks for nothing more.
-            let is_draining = WatchedRun::on_hangup(&runs) == OnHangup::Drain;
+            let is_draining = runs.on_hangup() == OnHangup::Drain;
             let wanted = |on_hangup| if is_draining { OnHangup::Detach } else { on_hangup };
             let received = |on_hangup| earlier.or_else(|| asked_for(&signals, wanted(on_hangup)));
-            watch(&mut runs, &received, &mut |_| (), &mut pause)
+            watch(&mut runs, &received, &mut |_| (), &mut || pause(POLL_INTERVAL))
         }
     };
     Ok(end(runs, signal, serde_json::to_value(shown.console_cost).ok(), reader))
@@ -174,8 +169,7 @@ fn leave(run: RunSequence, reader: Reader) -> u8 {
 
 /// The signal that requests a drain. SIGHUP counts only if the current profile says so.
 fn asked_for(signals: &Signals, on_hangup: OnHangup) -> Option<i32> {
-    let drains = || signals.has_hung_up() && on_hangup == OnHangup::Drain;
-    signals.received().or_else(|| drains().then_some(SIGHUP))
+    signals.received().or_else(|| signals.hangup().filter(|_| on_hangup == OnHangup::Drain))
 }
 
 /// Whether the final report is printed. Writing to a lost terminal could block; the run directory
@@ -204,17 +198,11 @@ impl Run {
     /// Loads the input, opens the outputs, and starts the engine. Creates nothing before all checks
     /// that need no files have passed. Calls `opened` once every file is loaded or open: from then
     /// on the run needs an orderly end.
-    fn begin(
-        request: RunRequest,
-        logs: &Path,
-        profiles: Option<&Path>,
-        user_paths: &UserPaths,
-        opened: impl FnOnce(),
-    ) -> Result<Run, Refusal> {
+    fn begin(request: RunRequest, start: &StartOptions, opened: impl FnOnce()) -> Result<Run, Refusal> {
         let loaded = input::load(&request)?;
         let sink = open_sink(&request, loaded.observables)?;
         opened();
-        Run::begin_on(request, loaded, sink, logs, profiles, user_paths)
+        Run::begin_on(request, loaded, sink, start)
     }
 
     /// As [`Run::begin`], on an input that is already loaded.
@@ -222,9 +210,7 @@ impl Run {
         request: RunRequest,
         loaded: Loaded,
         sink: Option<AnswerSink>,
-        logs: &Path,
-        profiles: Option<&Path>,
-        user_paths: &UserPaths,
+        start: &StartOptions,
     ) -> Result<Run, Refusal> {
         // Read before any thread is pinned.
         let host = HostFacts::read()?;
@@ -237,9 +223,8 @@ impl Run {
             keep: request.keep,
         };
         let (end, bridge) = hosts::bridge(&request, &loaded.input).unzip();
-        let profiles = profiles.map(Path::to_owned);
-        let config = Config { profiles, bridge: end, ..config(&request, loaded, sink) };
-        let recorded = RecordedRun::begin(host, logs, places::host_key(user_paths), about, config)?;
+        let config = Config { profiles: start.profiles.clone(), bridge: end, ..config(&request, loaded, sink) };
+        let recorded = RecordedRun::begin(host, &start.logs, places::host_key(&start.user_paths), about, config)?;
         let accompanied = hosts::join(&request, bridge, &recorded)
             .and_then(|joined| Ok((joined, Run::accompany(&request, recorded.engine())?)));
         let (joined, (metrics, disturbances)) = match accompanied {
@@ -273,7 +258,6 @@ impl Run {
         Ok((served.transpose()?, (moves, kills)))
     }
 
-    /// Its engine.
     fn engine(&self) -> &Engine {
         self.recorded.engine()
     }
@@ -291,7 +275,7 @@ impl Run {
                 let _ = say::text(&mut io::stdout().lock(), &format!("{line}\n"));
                 return;
             }
-            pause();
+            pause(POLL_INTERVAL);
         }
     }
 
@@ -457,33 +441,6 @@ trait WatchedRun {
     fn is_finished(&self) -> bool;
     /// Advances a change of input, and returns the messages for the user.
     fn step(&mut self) -> Vec<Reply>;
-}
-
-impl WatchedRun for RunSequence {
-    fn snapshot(&self) -> Option<Snapshot> {
-        RunSequence::snapshot(self)
-    }
-
-    fn on_hangup(&self) -> OnHangup {
-        self.profile().map_or(OnHangup::Detach, |profile| profile.on_hangup)
-    }
-
-    fn request_drain(&mut self) {
-        RunSequence::request_drain(self);
-    }
-
-    fn is_finished(&self) -> bool {
-        RunSequence::is_finished(self)
-    }
-
-    fn step(&mut self) -> Vec<Reply> {
-        RunSequence::step(self)
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "the main thread of a run without a console; it is on a cold core")]
-fn pause() {
-    std::thread::sleep(POLL_INTERVAL);
 }
 
 /// Polls until the last run has ended; returns the signal that requested its drain.

@@ -16,7 +16,7 @@ use super::distinct_files::require_distinct;
 use super::measurements::read_words;
 use super::refusal::Refusal;
 use super::say::{self, Print};
-use super::shots::read_set;
+use super::shots::{read_set, require_shots};
 use super::values::rate_or_max;
 use clap::Args as ClapArgs;
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
@@ -181,9 +181,7 @@ fn shots_of(path: &Path, format: Option<Format>, welcome: &Welcome) -> Result<Sh
         // Whether they are measurements the engine does not say.
         _ => read_set(&about, path, format.unwrap_or(Format::B8), Layout::measurements(welcome.bits))?,
     };
-    if shots.is_empty() {
-        return Err(Refusal::unusable(about, "no shots", "at least one", "check that the file is complete"));
-    }
+    require_shots(&about, &shots)?;
     Ok(shots)
 }
 

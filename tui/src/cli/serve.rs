@@ -59,7 +59,6 @@ use without_tls as tls;
 
 /// Where it listens if the command line does not say.
 const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7777);
-/// Most connections at once.
 const CONNECTIONS_MAX: u32 = 64;
 /// Most bytes that the system keeps of what one browser has not read.
 const UNREAD_BYTES_MAX: u32 = 64 << 10;

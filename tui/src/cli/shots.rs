@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 /// Most bytes of text for one bit: " D1048575".
 const TEXT_BYTES_PER_BIT: u64 = 9;
+/// Longest text file.
+const TEXT_BYTES_MAX: u64 = 1 << 28;
 /// What to do with a file that does not fit.
 const TOO_LONG: &str = "split it, or decode its shots one by one from standard input: pinwheel run --shots -";
 /// Bytes read from a file of shots at a time.
@@ -37,6 +39,20 @@ pub fn read_set(about: &str, path: &Path, format: Format, layout: Layout) -> Res
     let file = open_shots(about, path, "a readable file of shots", bytes_max)?;
     ShotSet::read(BufReader::with_capacity(BUFFER_BYTES, file), format, layout)
         .map_err(|error| Refusal::Content { about: about.to_owned(), said: error.to_string() })
+}
+
+/// Refuses a file without a shot.
+pub fn require_shots(about: &str, shots: &ShotSet) -> Result<(), Refusal> {
+    if shots.is_empty() {
+        return Err(Refusal::unusable(about, "no shots", "at least one", "check that the file is complete"));
+    }
+    Ok(())
+}
+
+/// Reads a text file that belongs to the shots or the model: `expected` says what it is.
+pub fn read_text(about: &str, path: &Path, expected: &str) -> Result<String, Refusal> {
+    files::read_named_text(path, TEXT_BYTES_MAX)
+        .map_err(|error| Refusal::unusable(about, error.to_string(), expected, "check the path and its permissions"))
 }
 
 /// Opens a file of shots; refuses a file longer than `bytes_max` before reading it.

@@ -64,9 +64,9 @@ impl Signals {
         self.ends_at_once.iter().for_each(|ends| ends.store(false, Ordering::Relaxed));
     }
 
-    /// Whether the terminal closed since the last call.
-    pub fn has_hung_up(&self) -> bool {
-        self.hung_up.swap(false, Ordering::Relaxed)
+    /// SIGHUP, if the terminal closed since the last call.
+    pub fn hangup(&self) -> Option<i32> {
+        self.hung_up.swap(false, Ordering::Relaxed).then_some(SIGHUP)
     }
 
     /// The last signal that requested a drain.
@@ -91,6 +91,6 @@ mod tests {
     fn a_hangup_is_survived_and_reported_once() {
         let signals = Signals::install().unwrap();
         raise(SIGHUP).unwrap();
-        assert_eq!((signals.received(), signals.has_hung_up(), signals.has_hung_up()), (None, true, false));
+        assert_eq!((signals.received(), signals.hangup(), signals.hangup()), (None, Some(SIGHUP), None));
     }
 }

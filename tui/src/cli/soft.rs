@@ -1,24 +1,17 @@
 //! Loads the map of soft bytes, and the soft bytes of a file of shots.
 //!
-//! Runs before anything is started, as `input` does. Bounds: [`MAP_BYTES_MAX`] and the limits of `code`.
+//! Runs before anything is started, as `input` does. Bounds: the limits of [`super::shots`].
 
 use super::refusal::Refusal;
-use super::shots::read_set;
+use super::shots::{read_set, read_text};
 use pinwheel_engine::code::{Format, Layout, Model, ShotSet, SoftMap};
-use pinwheel_engine::files;
 use std::path::Path;
 use std::sync::Arc;
-
-/// Largest map file.
-const MAP_BYTES_MAX: u64 = 1 << 28;
 
 /// Reads a map, and gives it to the model.
 pub fn with_map(model: Model, path: &Path) -> Result<Model, Refusal> {
     let about = format!("--soft-map {}", path.display());
-    let text = files::read_named_text(path, MAP_BYTES_MAX).map_err(|error| {
-        let remedy = "check the path and its permissions";
-        Refusal::unusable(&about, error.to_string(), "a readable map of soft bytes", remedy)
-    })?;
+    let text = read_text(&about, path, "a readable map of soft bytes")?;
     let content = |said: String| Refusal::Content { about: about.clone(), said };
     let map = SoftMap::parse(&text).map_err(|error| content(error.to_string()))?;
     model.with_soft(Arc::new(map)).map_err(|error| content(error.to_string()))

@@ -5,11 +5,11 @@
 //! second. Bounded by one snapshot and one screen. Sends no commands; ends with the engine, with
 //! its reader, or at a signal.
 
-use super::engines;
 use super::refusal::Refusal;
 use super::say::{self, written};
 use super::screen_output::ScreenArgs;
 use super::signals::Signals;
+use super::{engines, pause};
 use crate::effect::Effect;
 use crate::model::lists::{self, Headings};
 use crate::model::{Mode, Model};
@@ -22,7 +22,6 @@ use crate::update::update;
 use pinwheel_engine::profile::OnHangup;
 use pinwheel_report::format::{Syntax, visible};
 use pinwheel_report::moment::attached;
-use signal_hook::consts::SIGHUP;
 use std::io::{self, ErrorKind, Write};
 use std::time::Duration;
 
@@ -62,8 +61,7 @@ pub fn watch(
     let (mut due, mut said) = (FIRST_LOOKS, None);
     loop {
         let finished = watched.look(source);
-        let hangup = signals.has_hung_up().then_some(SIGHUP);
-        if let Some(signal) = signals.received().or(hangup) {
+        if let Some(signal) = signals.received().or_else(|| signals.hangup()) {
             return Ok(128 + signal as u8);
         }
         if every.is_none() && watched.looks >= due && watched.model.picture().is_none() {
@@ -105,13 +103,8 @@ pub fn watch(
         if finished == Finished::Yes || every.is_none() && watched.looks >= due {
             return Ok(0);
         }
-        pause();
+        pause(POLL_INTERVAL);
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "the main thread of a look from outside; it runs no engine")]
-fn pause() {
-    std::thread::sleep(POLL_INTERVAL);
 }
 
 struct Watched {
@@ -168,7 +161,6 @@ impl Watched {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
     use super::{LookupState, Model, OnHangup, Source, Theme, Watched};
-    use crate::source::Offer;
     use crate::source::past::Past;
     use pinwheel_engine::board::image::Image;
     use pinwheel_engine::board::snapshot::Snapshot;
@@ -191,10 +183,6 @@ mod tests {
 
         fn is_finished(&self) -> bool {
             false
-        }
-
-        fn offers(&self) -> Vec<Offer> {
-            Vec::new()
         }
 
         fn past(&mut self, _: u64) -> Result<Past, String> {

@@ -73,7 +73,6 @@ impl Keymap {
         None
     }
 
-    /// The footer's entries in `scope`.
     pub fn footer(&self, scope: Scope) -> Vec<Hint> {
         let mut entries = Vec::new();
         let mut scope = Some(scope);
@@ -89,7 +88,6 @@ impl Keymap {
         entries
     }
 
-    /// Help's rows in `scope`.
     pub fn help(&self, scope: Scope) -> impl Iterator<Item = Help<'_>> {
         self.rows(scope).map(|(row, keys)| Help { row, keys })
     }
@@ -129,7 +127,6 @@ impl Help<'_> {
         long(&TABLE[self.row], self.keys)
     }
 
-    /// The help text.
     pub fn what(self) -> &'static str {
         TABLE[self.row].help
     }

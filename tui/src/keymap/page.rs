@@ -8,7 +8,6 @@ use crate::keymap::key::Key;
 /// A row of the page: keys, name, effect.
 pub type Line = (String, &'static str, &'static str);
 
-/// The rows of `scope`.
 pub fn lines(scope: Scope) -> impl Iterator<Item = Line> {
     TABLE.iter().filter(move |binding| binding.scope == scope).map(|binding| {
         let keys = match binding.keys {

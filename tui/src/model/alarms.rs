@@ -20,12 +20,10 @@ pub enum AlarmRows {
     /// The root of each incident.
     #[default]
     Incidents,
-    /// Every alarm.
     All,
 }
 
 impl AlarmRows {
-    /// The other of the two.
     pub fn other(self) -> AlarmRows {
         match self {
             AlarmRows::Incidents => AlarmRows::All,
@@ -139,7 +137,6 @@ pub fn place(alarm: &AlarmView) -> String {
     }
 }
 
-/// Glyph and tone of a severity.
 pub fn severity_look(severity: Severity) -> (char, Tone) {
     match severity {
         Severity::Critical => ('✖', Tone::Bad),

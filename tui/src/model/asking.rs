@@ -12,7 +12,6 @@ use std::time::Duration;
 /// A profile switch that awaits confirmation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
-    /// The profile.
     pub offer: Offer,
     /// For how long; `None`: permanently.
     pub span: Option<Duration>,
@@ -23,23 +22,16 @@ pub struct Asked {
 /// The overlay over the view.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Overlay {
-    /// The profile chooser.
     Chooser,
-    /// "Apply this?"
     AskApply(Box<Asked>),
-    /// "Drain and quit?"
     AskQuit,
-    /// "Quit with shots unanswered?"
     AskForce,
-    /// Input of a note.
     Note(String),
-    /// Input of a rate.
     Rate(String),
     /// "Do this?"; yes executes the command.
     Ask(Command),
     /// The same, confirmed by typing the command's word.
     Type(Command, String),
-    /// The command palette.
     Palette(Typed),
     /// Input of the view's filter; holds the filter before the change.
     Filter(String),

@@ -18,11 +18,8 @@ named! {
 /// Choices made at this or an earlier start; `None`: no choice made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Chosen {
-    /// Colour palette.
     pub palette: Option<Palette>,
-    /// Glyph set.
     pub glyphs: Option<Glyphs>,
-    /// Use of the mouse.
     pub mouse: Option<Mouse>,
     /// Panels that the overview leaves out, by their place in [`Panel::ALL`].
     pub hidden: [bool; Panel::ALL.len()],
@@ -46,7 +43,6 @@ pub enum Mouse {
 }
 
 impl Mouse {
-    /// The opposite choice.
     pub fn other(self) -> Mouse {
         match self {
             Mouse::On => Mouse::Off,

@@ -7,7 +7,7 @@
 use super::choices::Panel;
 use super::lists::{self, Direction, List};
 use super::span::{said, span};
-use super::{Model, View, questions};
+use super::{Model, questions};
 use crate::keymap::{Action, Scope};
 use crate::theme::{Glyphs, Palette};
 use pinwheel_engine::engine::Command;
@@ -26,17 +26,13 @@ pub struct Typed {
 /// Effect of a palette line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Choice {
-    /// Does a key's action.
     Do(Action),
     /// Takes the profile of that index, for that time or permanently.
     Profile(usize, Option<Duration>),
     /// Asks for confirmation, then executes.
     Execute(Command),
-    /// Executes a command about hosts.
     CommandHosts(Wanted),
-    /// Changes the colours.
     Theme(Palette),
-    /// Changes the glyphs.
     Glyphs(Glyphs),
     /// Shows a panel of the overview, or hides it.
     Panel(Panel),
@@ -46,14 +42,11 @@ pub enum Choice {
     Unarrange,
 }
 
-/// A line of the palette.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// The label shown.
     pub label: String,
     /// The keys with the same effect; empty: no key.
     pub keys: String,
-    /// The line's effect.
     pub choice: Choice,
     /// Indexes of the label's letters that match the input.
     pub found: Vec<usize>,
@@ -100,15 +93,7 @@ fn split_span(typed: &str) -> (String, Option<Duration>) {
 fn all(model: &Model, span: Option<Duration>) -> Vec<Entry> {
     let entry = |label: String, keys: String, choice| Entry { label, keys, choice, found: Vec::new() };
     let mut entries = Vec::new();
-    let own = match model.view {
-        View::Profiles => Some(Scope::Profiles),
-        View::Help => Some(Scope::Help),
-        View::Chart => Some(Scope::Chart),
-        View::Alarms => Some(Scope::Alarms),
-        View::Placement => Some(Scope::Placement),
-        View::Streams => Some(Scope::Streams),
-        _ => None,
-    };
+    let own = Some(model.view_scope()).filter(|own| *own != Scope::Views);
     let past = model.frozen.is_some().then_some(Scope::Past);
     for scope in own.into_iter().chain(past).chain([Scope::Views]) {
         for (action, keys, what) in model.keymap.commands(scope) {

@@ -26,6 +26,7 @@ const WINDOW_NS: u64 = 950_000_000;
 #[derive(Clone, Debug)]
 struct Mark {
     at_ns: u64,
+    totals: Counters,
     silos: Vec<SiloMark>,
     threads: Vec<ThreadMark>,
     sources: Vec<SourceView>,
@@ -95,7 +96,6 @@ pub struct SiloDerived {
     pub oldest: Option<(usize, u64)>,
     /// Number of workers free, running, claimed, quarantined.
     pub workers: [usize; 4],
-    /// Tasks run per second.
     pub tasks_per_s: Option<f64>,
     /// Decisions of its arbiter per second, by response; empty before the second snapshot or
     /// without an arbiter.
@@ -108,9 +108,7 @@ pub struct SiloDerived {
 pub struct ThreadDerived {
     /// Share of time in frames that did work, 0..=1.
     pub busy: Option<f64>,
-    /// Items per second.
     pub items_per_s: Option<f64>,
-    /// Frames per second.
     pub frames_per_s: Option<f64>,
     /// Frame gaps of the window.
     pub gap: Option<Quantiles>,
@@ -211,7 +209,8 @@ fn mark(snapshot: &Snapshot, last: Option<&Mark>) -> Mark {
     });
     let (silos, threads) = (snapshot.silos.iter().map(silo).collect(), threads.collect());
     let streams = snapshot.streams.iter().map(|stream| [stream.answered, stream.late, stream.errors]).collect();
-    Mark { at_ns: snapshot.at_ns, silos, threads, sources: snapshot.sources.clone(), streams }
+    let (totals, sources) = (snapshot.totals(), snapshot.sources.clone());
+    Mark { at_ns: snapshot.at_ns, totals, silos, threads, sources, streams }
 }
 
 fn derive(snapshot: &Snapshot, first: Option<&Mark>, last: Option<&Mark>) -> Derived {
@@ -226,7 +225,7 @@ fn derive(snapshot: &Snapshot, first: Option<&Mark>, last: Option<&Mark>) -> Der
     let totals = snapshot.totals();
     Derived {
         totals,
-        rates: silos.iter().filter_map(|silo| silo.rates).reduce(sum_rates),
+        rates: first.map(|mark| rates(&mark.totals, &totals, seconds)),
         backlog: totals.scheduled.saturating_sub(totals.submitted),
         open: totals.submitted.saturating_sub(totals.answered),
         latency: first.and_then(|mark| {
@@ -376,18 +375,6 @@ fn rates(before: &Counters, now: &Counters, seconds: f64) -> Rates {
         decoding: per_s(now.decoding, before.decoding, seconds),
         answered: per_s(now.answered, before.answered, seconds),
         errored: per_s(now.errored, before.errored, seconds),
-    }
-}
-
-fn sum_rates(a: Rates, b: Rates) -> Rates {
-    Rates {
-        scheduled: a.scheduled + b.scheduled,
-        submitted: a.submitted + b.submitted,
-        dispatched: a.dispatched + b.dispatched,
-        completed: a.completed + b.completed,
-        decoding: a.decoding + b.decoding,
-        answered: a.answered + b.answered,
-        errored: a.errored + b.errored,
     }
 }
 

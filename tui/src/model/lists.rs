@@ -40,7 +40,6 @@ pub const FILTER_MAX: usize = 80;
 /// Width of a column that takes the rest of the screen.
 pub const REST: u16 = u16::MAX;
 
-/// A view's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum List {
     Threads,
@@ -172,7 +171,6 @@ struct Spec {
 /// A line of details and its tone.
 pub type Line = (String, Tone);
 
-/// A line in the plain tone.
 fn plain(text: String) -> Line {
     (text, Tone::Plain)
 }
@@ -211,11 +209,9 @@ pub enum Rank {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// The cell's text.
     pub text: String,
     /// Colour and weight of the text.
     pub tone: Tone,
-    /// The cell's sort key.
     pub rank: Rank,
     /// Glyphs with a tone each; the screen shows them in place of the text.
     pub marks: Vec<(char, Tone)>,
@@ -283,7 +279,6 @@ pub struct Order {
     keys: Vec<u64>,
 }
 
-/// Direction of sorting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Smallest first; words alphabetically.
@@ -293,7 +288,6 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The opposite direction.
     pub fn other(self) -> Direction {
         match self {
             Direction::Up => Direction::Down,

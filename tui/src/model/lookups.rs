@@ -13,7 +13,6 @@ use pinwheel_hosts::status::HostRow;
 /// Most events kept; older ones are dropped.
 pub const EVENTS_MAX: usize = 2_000;
 
-/// The kinds of look-ups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookupRequest {
     /// `environment.json` of the run.
@@ -36,10 +35,8 @@ pub enum LookupRequest {
     },
 }
 
-/// Result of a look-up.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LookupResult {
-    /// The environment's rows.
     Environment(Result<Vec<Row>, String>),
     Cores(Result<Vec<CoreUse>, String>),
     Hosts(Result<Vec<HostRow>, String>),
@@ -99,7 +96,6 @@ pub struct Point {
     pub backlog: u64,
 }
 
-/// State of one look-up.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Lookup<T> {
     /// Not requested yet, or in progress.
@@ -136,12 +132,9 @@ impl<T> Lookup<T> {
     }
 }
 
-/// Results of all look-ups.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LookedUp {
-    /// The run's environment.
     pub environment: Lookup<Row>,
-    /// The machine's cores.
     pub cores: Lookup<CoreUse>,
     /// The hosts, the engine's own first.
     pub hosts: Lookup<HostRow>,

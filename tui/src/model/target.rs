@@ -16,7 +16,6 @@ use std::cell::RefCell;
 /// The object behind an area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// The action of a key.
     Do(Action),
     /// A row of a list, in any view.
     Row(List, usize),
@@ -24,13 +23,10 @@ pub enum Target {
     Heading(List, usize),
     /// A slot: indexes of its silo and of the slot.
     Slot(usize, usize),
-    /// A silo, by index.
     Silo(usize),
     /// A stream of the live source.
     Sender(usize),
-    /// A profile on offer.
     Offer(usize),
-    /// A line of the palette.
     Line(usize),
     /// A line of the column chooser.
     Column(usize),

@@ -22,7 +22,6 @@ impl TourStep {
     pub const ALL: [TourStep; 6] =
         [TourStep::Path, TourStep::Threads, TourStep::Slots, TourStep::Fault, TourStep::Cause, TourStep::Past];
 
-    /// Its title.
     pub fn heading(self) -> &'static str {
         match self {
             TourStep::Path => "the path of a shot",

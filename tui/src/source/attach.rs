@@ -38,23 +38,18 @@ pub enum Succeeding {
     Begun(Box<Attached>),
     /// The next run has not begun yet.
     Awaited,
-    /// The process has ended.
     Gone,
 }
 
 /// Everything that an attached console consists of.
 pub struct Attached {
-    /// The followed board.
     pub follow: Follow,
-    /// The process id.
     pub pid: u32,
-    /// Its user.
     pub uid: u32,
     /// The connection to the control socket, if it is reachable.
     pub line: Option<Line>,
     /// Whether the console may send commands, or why not.
     pub access: Result<(), String>,
-    /// The run's directory.
     pub run_dir: Option<PathBuf>,
     /// Notes of the run so far.
     pub notes: Vec<Note>,

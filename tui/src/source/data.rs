@@ -10,9 +10,7 @@ pub enum Ownership {
     Own,
     /// Another process runs the engine: leaving the console does not affect it.
     Attached {
-        /// The process id.
         pid: u32,
-        /// Its user.
         uid: u32,
         /// The console's rights.
         access: Access,
@@ -57,7 +55,6 @@ pub struct Offer {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OfferBody {
     pub profile: Rc<Profile>,
-    /// The profile in force.
     pub in_force: Rc<Profile>,
     /// Differences to the profile in force; empty: none.
     pub changes: Vec<Change>,

@@ -28,7 +28,6 @@ const REPORT_BYTES_MAX: u64 = 1 << 20;
 /// The engine shown, as far as a look-up needs it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LookupContext {
-    /// The run's directory.
     pub run_dir: Option<PathBuf>,
     /// One moment on both clocks: nanoseconds after the engine's start, and since 1970.
     pub moment: Option<(u64, u64)>,
@@ -90,7 +89,6 @@ pub struct LookupState {
     effects: Effects,
 }
 
-/// Performs a look-up.
 pub fn look_up(wanted: LookupRequest, about: &LookupContext, kept: &mut LookupState) -> LookupResult {
     let run_dir = about.run_dir();
     match wanted {

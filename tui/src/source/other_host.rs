@@ -6,7 +6,7 @@
 //! host's run are not here.
 
 use super::past::Past;
-use super::{Offer, Ownership, Reply, Source};
+use super::{Ownership, Reply, Source};
 use pinwheel_engine::board::Phase;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::Command;
@@ -131,10 +131,6 @@ impl Source for OtherHost {
 
     fn is_finished(&self) -> bool {
         self.phase == Phase::Shutdown
-    }
-
-    fn offers(&self) -> Vec<Offer> {
-        Vec::new()
     }
 
     fn past(&mut self, _at_ns: u64) -> Result<Past, String> {

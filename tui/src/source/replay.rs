@@ -2,8 +2,8 @@
 //!
 //! Owns the recording; on the console thread. No engine runs, so no command applies.
 
+use super::Source;
 use super::past::{Note, Past, look};
-use super::{Offer, Source};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::Command;
 use pinwheel_engine::record::tape::{Moment, Tape};
@@ -53,10 +53,6 @@ impl Source for Replay {
 
     fn is_finished(&self) -> bool {
         true
-    }
-
-    fn offers(&self) -> Vec<Offer> {
-        Vec::new()
     }
 
     fn past(&mut self, at_ns: u64) -> Result<Past, String> {

@@ -17,7 +17,6 @@ impl Clock {
         Clock(now())
     }
 
-    /// Nanoseconds since the start.
     pub fn now_ns(&self) -> u64 {
         u64::try_from(now().duration_since(self.0).as_nanos()).unwrap_or(u64::MAX)
     }

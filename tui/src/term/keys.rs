@@ -62,7 +62,6 @@ pub fn never_wait() -> io::Result<()> {
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Woken {
-    /// The terminal has input.
     ByInput,
     /// A frame has gone out, a signal came, or the timeout expired.
     Otherwise,

@@ -48,7 +48,6 @@ impl Frames {
         frame
     }
 
-    /// Bytes taken so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -71,7 +70,6 @@ struct Reading {
 }
 
 impl Meter {
-    /// Counts a frame.
     pub fn drawn(&mut self) {
         self.draws += 1;
     }

@@ -22,7 +22,6 @@ const AT_ONCE: u64 = 4;
 /// After two slow frames the pause is this many times the time of the faster of the two.
 const SLOW_LINK_PAUSE: u64 = 4;
 
-/// State of the pace.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pace {
     /// Time at which all frames so far would have been drawn at one per [`FRAME_NS`].

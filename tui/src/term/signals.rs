@@ -19,7 +19,6 @@ pub(super) const WATCHED: [(i32, Signal); 4] =
 pub struct Signals(Vec<(Arc<AtomicBool>, Signal, SigId)>);
 
 impl Signals {
-    /// Registers the handlers.
     pub fn watch() -> io::Result<Signals> {
         let mut watched = Signals(Vec::with_capacity(WATCHED.len()));
         for (number, signal) in WATCHED {

@@ -118,7 +118,6 @@ impl Writer {
         self.jobs.try_send(Job::Frame(frame)).map_err(|_gone| io::ErrorKind::BrokenPipe.into())
     }
 
-    /// A handle for the final write.
     pub fn final_write(&self) -> FinalWrite {
         FinalWrite(self.jobs.clone())
     }

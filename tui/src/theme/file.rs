@@ -71,17 +71,11 @@ pub enum ThemeError {
 #[serde(rename = "theme", deny_unknown_fields)]
 struct FileForm {
     base: String,
-    #[serde(default)]
     dim: Option<String>,
-    #[serde(default)]
     good: Option<String>,
-    #[serde(default)]
     warn: Option<String>,
-    #[serde(default)]
     bad: Option<String>,
-    #[serde(default)]
     title: Option<String>,
-    #[serde(default)]
     accent: Option<String>,
 }
 

@@ -4,7 +4,7 @@
 //! profiles are in [`super::profile`].
 
 use super::refusals::{refuse_while_leaving, refuse_while_watching};
-use super::{lists, moves, notice, palette, past, profile, questions, refuse_suspend};
+use super::{lists, moves, notice, palette, past, profile, questions, refuse_suspend, refused};
 use crate::effect::{ConsoleEnd, Effect};
 use crate::keymap::{Action, Scope};
 use crate::model::alarms::{selected, stood_for};
@@ -22,76 +22,77 @@ use pinwheel_engine::engine::Command;
 /// Time for which a snoozed alarm is silent, seconds.
 const SNOOZE_S: u64 = 600;
 
-/// Performs `action`.
 pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
     match action {
-        Action::NextView => show(model, offset(model.view, 1)),
-        Action::PreviousView => show(model, offset(model.view, View::ALL.len() - 1)),
-        Action::Show(view) => show(model, view),
-        Action::Scrub(by_ms) => past::scrub(model, by_ms),
-        Action::ToOnset => past::to_onset(model),
-        Action::ToEnd(end) => past::to_end(model, end),
-        Action::Choose => profile::choose(model),
-        Action::Take => profile::take(model, model.cursor.profile, None),
-        Action::TakeNumber(number) => profile::take(model, usize::from(number).wrapping_sub(1), None),
-        Action::Undo => profile::undo(model),
-        Action::Quit => quit(model),
-        Action::End => end(model),
-        Action::Hold => hold(model),
-        Action::UndoModel => questions::ask(model, Command::Model { file: None, stream: None }),
-        Action::Silo(command) => questions::silo(model, command),
-        Action::MoveStream => questions::begin_move(model),
-        Action::Input => questions::begin_input(model),
-        Action::Confirm => confirm(model),
-        Action::Redraw => vec![Effect::Redraw],
-        Action::Copy => copy(model),
+        Action::NextView => return show(model, offset(model.view, 1)),
+        Action::PreviousView => return show(model, offset(model.view, View::ALL.len() - 1)),
+        Action::Show(view) => return show(model, view),
+        Action::Scrub(by_ms) => return past::scrub(model, by_ms),
+        Action::ToOnset => return past::to_onset(model),
+        Action::ToEnd(end) => return past::to_end(model, end),
+        Action::Choose => return profile::choose(model),
+        Action::Take => return profile::take(model, model.cursor.profile, None),
+        Action::TakeNumber(number) => return profile::take(model, usize::from(number).wrapping_sub(1), None),
+        Action::Undo => return profile::undo(model),
+        Action::Quit => return quit(model),
+        Action::End => return end(model),
+        Action::Hold => return hold(model),
+        Action::UndoModel => return questions::ask(model, Command::Model { file: None, stream: None }),
+        Action::Silo(command) => return questions::silo(model, command),
+        Action::Confirm => return confirm(model),
+        Action::Redraw => return vec![Effect::Redraw],
+        Action::Copy => return copy(model),
         Action::Acknowledge => {
-            about_alarm(model, |number| Command::Acknowledge { number }, |alarm, _| alarm.acknowledged_ns.is_some())
+            let is_done = |alarm: &AlarmView, _: u64| alarm.acknowledged_ns.is_some();
+            return about_alarm(model, |number| Command::Acknowledge { number }, is_done);
         }
+        Action::AcknowledgeAll => return vec![execute(Command::Acknowledge { number: 0 })],
+        Action::Snooze => {
+            let is_done =
+                |alarm: &AlarmView, at_ns: u64| alarm.acknowledged_ns.is_some() || alarm.snoozed_until_ns > Some(at_ns);
+            return about_alarm(model, |number| Command::Snooze { number, for_s: SNOOZE_S }, is_done);
+        }
+        Action::DumpScreen => return dump_screen(model),
+        Action::Mouse => return take_mouse(model, model.mouse.other()),
+        Action::Palette => {
+            model.overlay = Some(Overlay::Palette(Typed::default()));
+            return vec![Effect::ListOffers];
+        }
+        Action::Follow => return follow(model),
         Action::AlarmRows => {
             let number = lists::alarm_under_cursor(model);
             model.alarm_rows = model.alarm_rows.other();
             lists::stay_on_alarm(model, number);
-            Vec::new()
         }
-        Action::AcknowledgeAll => vec![execute(Command::Acknowledge { number: 0 })],
-        Action::Snooze => about_alarm(
-            model,
-            |number| Command::Snooze { number, for_s: SNOOZE_S },
-            |alarm, at_ns| alarm.acknowledged_ns.is_some() || alarm.snoozed_until_ns > Some(at_ns),
-        ),
-        Action::DumpScreen => dump_screen(model),
-        Action::Mouse => take_mouse(model, model.mouse.other()),
-        Action::Palette => {
-            model.overlay = Some(Overlay::Palette(Typed::default()));
-            vec![Effect::ListOffers]
+        Action::MoveStream => questions::begin_move(model),
+        Action::Input => questions::begin_input(model),
+        Action::Move(step) => moves::step(model, step),
+        Action::NextSilo => next_silo(model),
+        Action::Freeze => freeze(model),
+        Action::Play => past::play(model),
+        Action::Note => past::begin_note(model),
+        Action::Rate => begin_rate(model),
+        Action::Why => questions::begin_why(model),
+        Action::Cancel => cancel(model),
+        Action::Suspend => refuse_suspend(model),
+        Action::Filter => lists::begin_filter(model),
+        Action::Sort(sorting) => lists::sort(model, sorting),
+        Action::Columns => lists::begin_columns(model),
+        Action::Toggle => lists::toggle(model),
+        Action::Zoom => zoom(model),
+        Action::Back => back(model),
+        Action::NextTheme => palette::theme(model, model.theme.next_palette()),
+        Action::Mark => mark(model),
+        Action::Tour => {
+            if let Some((kind, text)) = tour::go_on(model) {
+                notice(model, kind, text);
+            }
         }
-        Action::Follow => follow(model),
-        Action::Move(_)
-        | Action::NextSilo
-        | Action::Freeze
-        | Action::Play
-        | Action::Note
-        | Action::Rate
-        | Action::Why
-        | Action::Cancel
-        | Action::Suspend
-        | Action::Filter
-        | Action::Sort(_)
-        | Action::Columns
-        | Action::Toggle
-        | Action::Zoom
-        | Action::Back
-        | Action::NextTheme
-        | Action::Closer
-        | Action::Wider
-        | Action::Tour
-        | Action::EndTour
-        | Action::Mark => {
-            look(model, action);
-            Vec::new()
-        }
+        Action::EndTour => model.tour = None,
+        Action::Closer => chart::zoom(model, true),
+        Action::Wider => chart::zoom(model, false),
     }
+    Vec::new()
 }
 
 /// Performs the selected palette line as its key would; a profile always asks first. The palette is
@@ -141,38 +142,6 @@ fn take_mouse(model: &mut Model, mouse: Mouse) -> Vec<Effect> {
     vec![Effect::Capture(mouse)]
 }
 
-/// Actions that change only the console: the display and its overlays.
-fn look(model: &mut Model, action: Action) {
-    match action {
-        Action::Move(step) => moves::step(model, step),
-        Action::NextSilo => next_silo(model),
-        Action::Freeze => freeze(model),
-        Action::Play => past::play(model),
-        Action::Note => past::begin_note(model),
-        Action::Rate => begin_rate(model),
-        Action::Why => questions::begin_why(model),
-        Action::Cancel => cancel(model),
-        Action::Suspend => refuse_suspend(model),
-        Action::Filter => lists::begin_filter(model),
-        Action::Sort(sorting) => lists::sort(model, sorting),
-        Action::Columns => lists::begin_columns(model),
-        Action::Toggle => lists::toggle(model),
-        Action::Zoom => zoom(model),
-        Action::Back => back(model),
-        Action::NextTheme => palette::theme(model, model.theme.next_palette()),
-        Action::Mark => mark(model),
-        Action::Tour => {
-            if let Some((kind, text)) = tour::go_on(model) {
-                notice(model, kind, text);
-            }
-        }
-        Action::EndTour => model.tour = None,
-        Action::Closer => chart::zoom(model, true),
-        Action::Wider => chart::zoom(model, false),
-        _ => {}
-    }
-}
-
 /// Closes the overlay without acting.
 fn cancel(model: &mut Model) {
     match model.overlay.take() {
@@ -193,10 +162,7 @@ fn follow(model: &mut Model) -> Vec<Effect> {
             Vec::new()
         }
         Ok(Link::Do(effect)) => vec![effect],
-        Err(said) => {
-            notice(model, NoticeKind::Refused, said);
-            Vec::new()
-        }
+        Err(said) => refused(model, said),
     }
 }
 
@@ -260,18 +226,15 @@ fn dump_screen(model: &mut Model) -> Vec<Effect> {
     if model.is_served {
         let said = "writing the screen refused: the file would be on the machine that serves it; use pinwheel attach \
                     --snapshot there";
-        notice(model, NoticeKind::Refused, said.to_owned());
-        return Vec::new();
+        return refused(model, said);
     }
     vec![Effect::DumpScreen]
 }
 
 /// Copies the row under the cursor with its details.
 fn copy(model: &mut Model) -> Vec<Effect> {
-    let text = List::of(model.view).and_then(|list| copied(model, list));
-    let Some(text) = text else {
-        notice(model, NoticeKind::Refused, "there is no row to copy in this view".to_owned());
-        return Vec::new();
+    let Some(text) = List::of(model.view).and_then(|list| copied(model, list)) else {
+        return refused(model, "there is no row to copy in this view");
     };
     notice(model, NoticeKind::Done, "given to the terminal for its clipboard".to_owned());
     vec![Effect::Copy(text)]
@@ -288,10 +251,7 @@ fn about_alarm(model: &mut Model, command: fn(u64) -> Command, is_done: fn(&Alar
         let left: Vec<u64> = numbers.iter().copied().filter(|number| !done(number)).collect();
         Some(if left.is_empty() { numbers } else { left })
     });
-    let Some(numbers) = numbers else {
-        notice(model, NoticeKind::Refused, "there is no alarm".to_owned());
-        return Vec::new();
-    };
+    let Some(numbers) = numbers else { return refused(model, "there is no alarm") };
     numbers.into_iter().map(|number| execute(command(number))).collect()
 }
 
@@ -362,11 +322,11 @@ fn rate(model: &mut Model, text: &str) -> Vec<Effect> {
         "max" => Some(None),
         number => number.parse().ok().filter(|hz| *hz > 0.0 && *hz <= 1e9).map(Some),
     };
-    if found.is_none() {
-        let text = format!("invalid rate {text:?}: give shots per second above 0 and at most 1e9, or max");
-        notice(model, NoticeKind::Refused, text);
-    }
-    found.map(|hz| Effect::Execute(Command::Rate { hz }, why.trim().to_owned())).into_iter().collect()
+    let Some(hz) = found else {
+        let said = format!("invalid rate {text:?}: give shots per second above 0 and at most 1e9, or max");
+        return refused(model, said);
+    };
+    vec![Effect::Execute(Command::Rate { hz }, why.trim().to_owned())]
 }
 
 fn quit(model: &mut Model) -> Vec<Effect> {

@@ -79,7 +79,6 @@ pub(super) fn settle(model: &mut Model) {
     }
 }
 
-/// Opens the column chooser.
 pub(super) fn begin_columns(model: &mut Model) {
     if list(model).is_some() {
         model.overlay = Some(Overlay::Columns(0));
@@ -157,7 +156,6 @@ pub(super) fn brought(model: &mut Model, brought: LookupResult) {
     moves::clamp(model);
 }
 
-/// Number of the alarm under the cursor.
 pub(super) fn alarm_under_cursor(model: &Model) -> Option<u64> {
     selected(model, &model.picture()?.snapshot).map(|alarm| alarm.number)
 }

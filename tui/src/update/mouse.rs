@@ -35,7 +35,6 @@ enum Click {
     Spent,
 }
 
-/// Handles a mouse event.
 pub(super) fn act(model: &mut Model, mouse: Mouse) -> Vec<Effect> {
     match mouse.action {
         MouseAction::WheelUp => wheel(model, Step::Up),

@@ -23,9 +23,7 @@ pub fn slots_per_row(columns: u16) -> usize {
 /// Clamps every cursor to the rows that exist.
 pub(super) fn clamp(model: &mut Model) {
     let last = |length: usize| length.saturating_sub(1);
-    let snapshot = model.picture().map(|picture| &picture.snapshot);
-    let silos = snapshot.map_or(0, |snapshot| snapshot.silos.len());
-    let streams = snapshot.and_then(|s| s.sources.first()).map_or(0, |source| source.streams.len());
+    let (silos, streams, offers) = lengths(model);
     model.cursor.silo = model.cursor.silo.min(last(silos));
     for list in List::ALL {
         let length = list.len(model);
@@ -34,7 +32,15 @@ pub(super) fn clamp(model: &mut Model) {
     }
     model.cursor.source = model.cursor.source.min(last(streams));
     model.cursor.overview = model.cursor.overview.min(last(silos));
-    model.cursor.profile = model.cursor.profile.min(last(model.offers.as_ref().map_or(0, Vec::len)));
+    model.cursor.profile = model.cursor.profile.min(last(offers));
+}
+
+/// Numbers of silos, of the first source's streams, and of profiles on offer.
+fn lengths(model: &Model) -> (usize, usize, usize) {
+    let snapshot = model.picture().map(|picture| &picture.snapshot);
+    let silos = snapshot.map_or(0, |snapshot| snapshot.silos.len());
+    let streams = snapshot.and_then(|s| s.sources.first()).map_or(0, |source| source.streams.len());
+    (silos, streams, model.offers.as_ref().map_or(0, Vec::len))
 }
 
 /// Moves the cursor of the overlay or view in focus by one step.
@@ -52,18 +58,15 @@ pub(super) fn step(model: &mut Model, step: Step) {
             moved(at, step, length, 1);
         }
         Some(Overlay::Chooser) => {
-            let length = model.offers.as_ref().map_or(0, Vec::len);
-            moved(&mut model.cursor.profile, step, length, 1);
+            let (.., offers) = lengths(model);
+            moved(&mut model.cursor.profile, step, offers, 1);
         }
         _ => in_view(model, step),
     }
 }
 
 fn in_view(model: &mut Model, step: Step) {
-    let snapshot = model.picture().map(|picture| &picture.snapshot);
-    let silos = snapshot.map_or(0, |snapshot| snapshot.silos.len());
-    let streams = snapshot.and_then(|s| s.sources.first()).map_or(0, |source| source.streams.len());
-    let offers = model.offers.as_ref().map_or(0, Vec::len);
+    let (silos, streams, offers) = lengths(model);
     let (slots, scroll_last) = (List::Slots.len(model), crate::view::scroll_last(model));
     let (per_row, is_listed) = (slots_per_row(model.size.0), are_slots_listed(model));
     let cursor = &mut model.cursor;

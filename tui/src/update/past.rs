@@ -4,7 +4,7 @@
 //! as a whole.
 
 use super::refusals::refuse_while_watching;
-use super::{lists, moves, notice};
+use super::{lists, moves, notice, refused};
 use crate::effect::Effect;
 use crate::keymap::{Action, End, Scope};
 use crate::model::derived::Marks;
@@ -29,8 +29,7 @@ pub(super) fn scrub(model: &mut Model, by_ms: i64) -> Vec<Effect> {
     }
     if model.frozen.is_none() {
         let back = model.keymap.first_key(Scope::Views, Action::Scrub(-100));
-        notice(model, NoticeKind::Refused, format!("this is the newest moment; {back} steps back"));
-        return Vec::new();
+        return refused(model, format!("this is the newest moment; {back} steps back"));
     }
     vec![Effect::LookAfter { shown_ns: here_ns, at_ns }]
 }
@@ -55,10 +54,7 @@ pub(super) fn to_onset(model: &mut Model) -> Vec<Effect> {
     // A sample lies a little before or after its onset: skip the onset of the moment shown.
     match onsets.filter(|onset_ns| onset_ns.saturating_add(2 * MS.unsigned_abs()) < here_ns).max() {
         Some(onset_ns) => vec![Effect::LookAt(onset_ns)],
-        None => {
-            notice(model, NoticeKind::Refused, "no alarm began before this moment".to_owned());
-            Vec::new()
-        }
+        None => refused(model, "no alarm began before this moment"),
     }
 }
 

@@ -3,8 +3,8 @@
 //! Pure, on the console thread. The only place that makes a [`Command::Profile`]: after a confirmed
 //! question, or for a step down, which takes no resources from other users.
 
-use super::notice;
 use super::refusals::{refuse_in_recording, refuse_while_leaving, refuse_while_watching};
+use super::{notice, refused};
 use crate::effect::Effect;
 use crate::model::measured::{AFTER_NS, Facts};
 use crate::model::span::said;
@@ -20,7 +20,6 @@ use std::time::Duration;
 /// What is refused.
 pub(super) const SWITCH: &str = "profile switch";
 
-/// Opens the chooser.
 pub(super) fn choose(model: &mut Model) -> Vec<Effect> {
     if refuse_in_recording(model, "another profile") || refuse_while_leaving(model, SWITCH) {
         return Vec::new();
@@ -52,8 +51,7 @@ pub(super) fn undo(model: &mut Model) -> Vec<Effect> {
     }
     let in_force = model.offers.iter().flatten().find_map(|offer| Some(Rc::clone(&offer.body.as_ref().ok()?.in_force)));
     let (Some(switch), Some(in_force)) = (&model.switch, in_force) else {
-        notice(model, NoticeKind::Refused, "no switch to take back: none was made at this console".to_owned());
-        return Vec::new();
+        return refused(model, "no switch to take back: none was made at this console");
     };
     let profile = Rc::clone(&switch.before_profile);
     let changes = profile::diff(&in_force, &profile);
@@ -73,11 +71,7 @@ fn ask(model: &mut Model, asked: Asked, at_once: AtOnce) -> Vec<Effect> {
     let offer = &asked.offer;
     let body = match &offer.body {
         Ok(body) => body,
-        Err(why) => {
-            let text = format!("profile {} cannot be used: {why}", offer.name);
-            notice(model, NoticeKind::Refused, text);
-            return Vec::new();
-        }
+        Err(why) => return refused(model, format!("profile {} cannot be used: {why}", offer.name)),
     };
     if body.changes.is_empty() {
         model.overlay = None;
@@ -100,12 +94,7 @@ fn steps_down(model: &Model, offer: &Offer) -> bool {
     if body.changes.iter().any(|change| is_decoder(&change.field) && change.applies == Applies::Live) {
         return false;
     }
-    let offered = match body.profile.spin {
-        profile::SpinPolicy::Prod => 2,
-        profile::SpinPolicy::Lab => 1,
-        profile::SpinPolicy::Shared => 0,
-    };
-    offered < hunger(in_force)
+    hunger(body.profile.spin) < hunger(in_force)
 }
 
 /// How much of the machine a policy occupies.
@@ -122,10 +111,7 @@ pub(super) fn apply(model: &mut Model, asked: &Asked) -> Vec<Effect> {
     let Ok(body) = &asked.offer.body else { return Vec::new() };
     let command = match Command::profile(&asked.offer.name, &body.profile, asked.span) {
         Ok(command) => command,
-        Err(why) => {
-            notice(model, NoticeKind::Refused, format!("profile {} refused: {why}", asked.offer.name));
-            return Vec::new();
-        }
+        Err(why) => return refused(model, format!("profile {} refused: {why}", asked.offer.name)),
     };
     let live = model.live.picture.as_ref();
     let engine = live.map(|picture| &picture.snapshot.engine);

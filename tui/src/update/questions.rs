@@ -2,11 +2,11 @@
 //!
 //! Pure, on the console thread. Input of reasons for commands is here too.
 
-use super::notice;
 use super::refusals::{refuse_in_recording, refuse_while_leaving, refuse_while_watching};
+use super::refused;
 use crate::effect::Effect;
 use crate::model::questions::{missing, word};
-use crate::model::{Model, NoticeKind, Overlay, View};
+use crate::model::{Model, Overlay, View};
 use pinwheel_engine::engine::{Command, InputSpec, SiloCommand};
 use pinwheel_hosts::local_socket::Wanted;
 
@@ -16,8 +16,7 @@ pub(super) fn ask(model: &mut Model, command: Command) -> Vec<Effect> {
         return Vec::new();
     }
     if let Some(said) = model.live.picture.as_deref().and_then(|live| missing(&command, &live.snapshot)) {
-        notice(model, NoticeKind::Refused, format!("{command} refused: {said}"));
-        return Vec::new();
+        return refused(model, format!("{command} refused: {said}"));
     }
     model.overlay = Some(match word(&command) {
         None => Overlay::Ask(command),
@@ -38,33 +37,27 @@ pub(super) fn refuse(model: &mut Model, what: &str) -> bool {
 
 /// Asks about the silo under the cursor.
 pub(super) fn silo(model: &mut Model, command: SiloCommand) -> Vec<Effect> {
-    let silo = model.picture().and_then(|picture| picture.snapshot.silos.get(model.cursor.silo)).map(|silo| silo.id);
-    match silo {
+    match model.silo().map(|silo| silo.id) {
         Some(silo) => ask(model, Command::Silo { silo, command }),
-        None => {
-            notice(model, NoticeKind::Refused, "there is no silo yet".to_owned());
-            Vec::new()
-        }
+        None => refused(model, "there is no silo yet"),
     }
 }
 
 /// Opens the input of a move; in the streams view it begins with the stream under the cursor.
-pub(super) fn begin_move(model: &mut Model) -> Vec<Effect> {
+pub(super) fn begin_move(model: &mut Model) {
     if !refuse(model, "move") {
         let streams = model.picture().map(|picture| picture.snapshot.streams.as_slice()).unwrap_or_default();
         let here = streams.get(model.cursor.stream).filter(|_| model.view == View::Streams);
         let text = here.map_or_else(String::new, |stream| format!("{} ", stream.id));
         model.overlay = Some(Overlay::Move(text));
     }
-    Vec::new()
 }
 
 /// Opens the input of another shot source.
-pub(super) fn begin_input(model: &mut Model) -> Vec<Effect> {
+pub(super) fn begin_input(model: &mut Model) {
     if !refuse(model, "another input") {
         model.overlay = Some(Overlay::Input(String::new()));
     }
-    Vec::new()
 }
 
 /// Parses the move written, `STREAM SILO`.
@@ -74,8 +67,7 @@ pub(super) fn moved(model: &mut Model, text: &str) -> Vec<Effect> {
         Some([stream, to]) => ask(model, Command::Move { stream: *stream, to: *to }),
         _ => {
             let said = format!("invalid move {text:?}: give a stream and its target silo, like 3 1");
-            notice(model, NoticeKind::Refused, said);
-            Vec::new()
+            refused(model, said)
         }
     }
 }
@@ -85,14 +77,10 @@ pub(super) fn another_input(model: &mut Model, text: &str) -> Vec<Effect> {
     match InputSpec::parse(text) {
         _ if text.is_empty() => Vec::new(),
         Ok(spec) => ask(model, Command::Input(spec)),
-        Err(said) => {
-            notice(model, NoticeKind::Refused, format!("input refused: {said}"));
-            Vec::new()
-        }
+        Err(said) => refused(model, format!("input refused: {said}")),
     }
 }
 
-/// Executes the confirmed command.
 pub(super) fn confirmed(model: &mut Model, command: Command) -> Vec<Effect> {
     let why = std::mem::take(&mut model.why);
     if refuse_while_leaving(model, &command.to_string()) { Vec::new() } else { vec![Effect::Execute(command, why)] }

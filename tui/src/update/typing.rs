@@ -7,7 +7,6 @@ use crate::keymap::key::Key;
 use crate::model::lists::{FILTER_MAX, List};
 use crate::model::{Model, NOTE_MAX, Overlay};
 
-/// Edits the text by `key`.
 pub(super) fn write(model: &mut Model, key: Key) {
     match &mut model.overlay {
         Some(

@@ -58,11 +58,12 @@ pub fn lifecycle_look(silo: &SiloView) -> Option<(char, String, Tone)> {
 
 /// On whom the shot in a slot waits.
 pub fn waits_on(slot: &SlotView) -> String {
-    match (slot.state, slot.worker) {
-        (SlotState::Completed, _) => "harvest".to_owned(),
-        (_, Some(worker)) => format!("worker {worker}"),
-        (_, None) => "no worker".to_owned(),
-    }
+    if slot.state == SlotState::Completed { "harvest".to_owned() } else { worker_of(slot) }
+}
+
+/// The worker that has the shot in a slot.
+pub fn worker_of(slot: &SlotView) -> String {
+    slot.worker.map_or_else(|| "no worker".to_owned(), |worker| format!("worker {worker}"))
 }
 
 /// The silo shown; before one exists the view says so, and that it `awaits` it.

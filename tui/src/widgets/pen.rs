@@ -211,7 +211,6 @@ impl<'a> Pen<'a> {
         }
     }
 
-    /// Writes one glyph.
     pub fn dot(&mut self, x: u16, y: u16, glyph: char, tone: Tone) {
         if x >= self.area.width || y >= self.area.height {
             return;

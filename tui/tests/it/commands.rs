@@ -1,6 +1,6 @@
 //! Exit status and outputs of commands that need no running engine.
 
-use crate::world::{World, has_keys, lab_with};
+use crate::world::{World, engine, has_keys, lab_with};
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -64,7 +64,7 @@ fn json_of_commands_without_an_engine_has_the_contracts_keys() {
     let listed = world.run("profiles list --json").exits(0).json();
     for (entry, name) in listed.as_array().unwrap().iter().zip(["prod", "lab", "shared", "drill"]) {
         assert!(entry["name"] == name, "{entry}");
-        has_keys(entry, "name summary");
+        has_keys(entry, "name path summary");
     }
     let valid = world.run("profiles validate lab --json").exits(0).json();
     assert_eq!((valid["ok"].as_bool(), valid["errors"].as_array().map(Vec::len)), (Some(true), Some(0)));
@@ -86,6 +86,25 @@ fn json_of_commands_without_an_engine_has_the_contracts_keys() {
     has_keys(&sim, "seeds shots steps faults violations");
     assert_eq!((sim["seeds"].as_u64(), sim["violations"].as_array().map(Vec::len)), (Some(20), Some(0)));
     assert_eq!(world.files(), ["bad/bad.ron"]);
+}
+
+#[test]
+fn json_of_commands_with_hot_threads_has_the_contracts_keys() {
+    let _one = engine();
+    let world = World::new();
+    let graph = world.run("graph chain --tasks 10 --json").exits(0).json();
+    has_keys(&graph, "name tasks edges policy deps workers elapsed_ns ns_per_task submit_ns_per_task steals");
+    has_keys(&graph, "order_violations failed");
+    let arbiter = world.run("arbiter --pages 16 --threads 2 --duration 100ms --json").exits(0).json();
+    has_keys(&arbiter, "decisions decision_ns responses transfers transfer_ns violations");
+    for times in ["decision_ns", "transfer_ns"] {
+        has_keys(&arbiter[times], "p50 p99 p999 max");
+    }
+    assert!(arbiter["decisions"].as_u64() > Some(0) && arbiter["violations"] == 0, "{arbiter}");
+    let cores = world.run("cores --json").exits(0).json();
+    cores.as_array().unwrap().iter().for_each(|row| has_keys(row, "core node sibling claimed_by pinned_by busy"));
+    let drills = world.run("drill lost-ack --json").exits(0).json();
+    has_keys(&drills[0], "drill permitted reason expected given confidence time_to_verdict_ms");
 }
 
 #[test]

@@ -9,7 +9,8 @@ use std::process::Stdio;
 
 const REPORT: &str = "submitted answered lost duplicated out_of_order errors late deadline_ns logical_errors \
     logical_error_rate logical_error_rate_ci95 shots_with_observables ended_by throughput_per_s latency_ns \
-    latency_from_submit_ns stages console_cost device decoder predecoder profile silos threads streams alarms host run_dir";
+    latency_from_submit_ns stages console_cost device decoder predecoder profile silos threads streams alarms host run_dir \
+    decoders ler_at model incidents";
 
 #[track_caller]
 fn sound(report: &Value, shots: u64) {
@@ -35,7 +36,7 @@ fn json_has_every_key_of_the_contract_and_the_run_directory_keeps_it() {
         assert!(!name.is_empty());
     }
     for thread in report["threads"].as_array().unwrap() {
-        has_keys(thread, "name roles core hot frames frame_gap_ns allocations");
+        has_keys(thread, "name roles core hot frames frame_gap_ns allocations frames_elsewhere");
         has_keys(&thread["frame_gap_ns"], "p50 p99 p999 max");
     }
     let streams = report["streams"].as_array().unwrap();
@@ -43,6 +44,9 @@ fn json_has_every_key_of_the_contract_and_the_run_directory_keeps_it() {
     for stream in streams {
         has_keys(stream, "id answered late errors p99 logical_error_rate input_health");
     }
+    has_keys(&report["decoders"][0], "name shots share logical_errors p50 p99 disagreements");
+    has_keys(&report["ler_at"][0], "t_ns rate ci95");
+    has_keys(&report["model"], "hash path");
     assert_eq!((report["ended_by"].as_str(), report["label"].as_str()), (Some("count"), Some("night-7")));
     let [low, high] = [0, 1].map(|i| report["logical_error_rate_ci95"][i].as_f64().unwrap());
     let rate = report["logical_error_rate"].as_f64().unwrap();

@@ -4,8 +4,8 @@
 //! Distances 3 and 5 are bundled. The generator of `stabilizer_qec` makes the others, where the
 //! feature `peers` builds it. Bounds: a set of distinct shots, repeated to the wanted number.
 
-use crate::input::{Input, set};
-use pinwheel_engine::code::{Format, Layout, Model, Sampler, ShotSet, ShotWriter, bundled_named};
+use crate::input::{Input, drawn, set};
+use pinwheel_engine::code::{Format, Layout, Model, ShotSet, ShotWriter, bundled_named};
 use pinwheel_engine::decode::MatcherModel;
 use std::sync::Arc;
 
@@ -43,15 +43,7 @@ fn generated(d: u32) -> Option<Model> {
 pub fn matched(model: Model, distinct: u64, count: u64) -> (Input, MatcherModel) {
     let matching = MatcherModel::new(&model).unwrap();
     let mut matcher = matching.matcher();
-    let mut sampler = Sampler::new(&model, 11);
-    let mut flips = vec![0; model.observable_words()];
-    let shots: Vec<Vec<u64>> = (0..distinct)
-        .map(|_| {
-            let mut shot = vec![0; model.detector_words()];
-            sampler.draw(&mut shot, &mut flips);
-            shot
-        })
-        .collect();
+    let shots = drawn(&model, 11, distinct);
     let answers = shots.iter().map(|shot| {
         let mut observables = vec![0; model.observable_words()];
         matcher.decode(shot, &mut observables).expect("shots of the model can be matched");

@@ -25,7 +25,6 @@ pub struct Plan {
     pub rate_hz: Option<f64>,
     /// Most shots between feed and harvest.
     pub in_flight: u64,
-    /// Shots that there are.
     pub shots: u64,
 }
 
@@ -49,7 +48,6 @@ enum Stage {
     Ended,
 }
 
-/// The course.
 pub struct Course {
     plan: Plan,
     stage: Option<Stage>,

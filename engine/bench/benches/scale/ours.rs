@@ -17,7 +17,6 @@ use pinwheel_engine::roles::RoleKind;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
-/// Workers of the device.
 pub const DEVICE_WORKERS: u32 = 64;
 
 /// What one silo's course found.
@@ -53,7 +52,6 @@ pub fn by_role(case: &Case) -> Vec<f64> {
     (0..=ROLES.len()).map(part).collect()
 }
 
-/// One silo of `case`.
 pub fn silo(case: &Case) -> NullSilo {
     let streams = if case.form == Form::TwoSilos { (case.streams / 2).max(1) } else { case.streams };
     let decoders = if case.form == Form::TwoWorkers { 2 } else { 1 };

@@ -9,6 +9,7 @@
 
 use super::course::{Course, Step};
 use super::{Case, Form, Found};
+use crate::channels::Meter;
 use crate::input::parity_of;
 use crate::measure::{CLOCK, CORES, ns_per, pin_to};
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -100,33 +101,6 @@ struct Pool<'a> {
     meter: Meter,
 }
 
-/// Index of the histogram of latencies.
-const TOTAL: usize = 6;
-
-struct Meter {
-    stages: Vec<Histogram<u64>>,
-    streams: Vec<Histogram<u64>>,
-}
-
-impl Meter {
-    fn new(streams: u32) -> Meter {
-        // One digit: as many buckets as the engine's histograms.
-        let histogram = || Histogram::new_with_bounds(1, 60_000_000_000, 1).unwrap();
-        Meter { stages: (0..8).map(|_| histogram()).collect(), streams: (0..streams).map(|_| histogram()).collect() }
-    }
-
-    fn record(&mut self, shot: &Shot) {
-        let ticks = |from: usize, to: usize| Ticks(shot.stamps[to]).since(Ticks(shot.stamps[from]));
-        let span = |from: usize, to: usize| CLOCK.rate().nanos(ticks(from, to)).0.max(1);
-        for stage in 0..6 {
-            self.stages[stage].saturating_record(span(stage, stage + 1));
-        }
-        self.stages[TOTAL].saturating_record(span(0, 6));
-        self.stages[7].saturating_record(span(1, 6));
-        self.streams[shot.stream as usize].saturating_record(span(0, 6));
-    }
-}
-
 impl<'a> Pool<'a> {
     fn new(case: &'a Case, rate_hz: Option<f64>, streams: u32) -> Pool<'a> {
         Pool {
@@ -138,7 +112,8 @@ impl<'a> Pool<'a> {
             collected: 0,
             next: vec![0; streams as usize],
             waiting: BTreeMap::new(),
-            meter: Meter::new(streams),
+            // One digit: as many buckets as the engine's histograms.
+            meter: Meter::new(streams, 1),
         }
     }
 
@@ -168,7 +143,7 @@ impl<'a> Pool<'a> {
             ended.store(true, Ordering::Relaxed);
         });
         let (ns, hz) = self.course.found();
-        (ns, hz, self.meter.stages.swap_remove(TOTAL))
+        (ns, hz, self.meter.total().clone())
     }
 
     /// Follows the course and feeds what is due. Returns whether the course goes on.
@@ -179,7 +154,7 @@ impl<'a> Pool<'a> {
             Step::Pace(hz) => {
                 self.pace = Some((now, self.fed, CLOCK.rate().ticks(Nanos(1_000_000_000)).0 as f64 / hz));
             }
-            Step::Count => self.meter.stages[TOTAL].reset(),
+            Step::Count => self.meter.total().reset(),
             Step::End => return false,
         }
         for _ in 0..BATCH {
@@ -247,7 +222,7 @@ impl<'a> Pool<'a> {
         self.next[shot.stream as usize] += 1;
         self.collected += 1;
         shot.stamps[6] = CLOCK.ticks().0;
-        self.meter.record(&shot);
+        self.meter.record(shot.stream, &shot.stamps);
     }
 }
 

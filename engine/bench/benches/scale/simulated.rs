@@ -151,7 +151,6 @@ fn pair(case: &Case, (frame_ns, line_ns, peer_ns): (f64, f64, f64)) -> Pair {
     Pair { ours, peer }
 }
 
-/// Times of decodes of `case`.
 fn decodes(case: &Case) -> Vec<f64> {
     let times = peer::decodes(case, 4_096);
     // A preempted decode is not a long one.

@@ -136,7 +136,7 @@ impl Record {
         // copied with it.
         let mut records = vec![record(board, clock, Some(&clock.pairs_begun), &clock.pairs)];
         records.extend(board.alarms().iter().map(|row| record(board, row, Some(&row.begun), &row.versions)));
-        let gaps = (0..board.shape().threads as usize).flat_map(|thread| &board.thread(thread).gaps);
+        let gaps = board.threads().iter().flat_map(|thread| &thread.gaps);
         records.extend(gaps.map(|row| record(board, row, Some(&row.begun), &row.number)));
         records.extend(board.placement().decisions.iter().map(|row| record(board, row, None, &row.number)));
         records.sort_unstable_by_key(|record| record.words.start);

@@ -49,7 +49,7 @@ impl Board {
 
     /// Time of the last activity: the newest heartbeat, or the newest clock pair.
     pub fn last_sign(&self) -> Ticks {
-        let heartbeats = (0..self.shape().threads as usize).map(|thread| get(&self.thread(thread).heartbeat));
+        let heartbeats = self.threads().iter().map(|thread| get(&thread.heartbeat));
         let others = [get(&self.clock().ticks), get(&self.header().start_ticks)];
         Ticks(heartbeats.chain(others).max().unwrap_or(0))
     }

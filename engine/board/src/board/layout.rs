@@ -239,12 +239,11 @@ blocks! {
         busy_ticks: AtomicU64,
     } + {
         /// What the role does.
-        kind: RoleKind =
-            RoleKind::ALL[(get(&block.identity) & 0xff) as usize % RoleKind::ALL.len()],
+        kind: RoleKind = block.kind(),
         /// Silo of the role.
-        silo: u32 = (get(&block.identity) >> 8 & 0xffff_ffff) as u32,
+        silo: u32 = block.silo(),
         /// Number among the silo's decode workers; 0 for other roles.
-        index: u32 = (get(&block.identity) >> 40) as u32,
+        index: u32 = block.index(),
         /// Frame in which it panicked; it is never called again. `None`: it runs.
         died_frame: Option<u64> = get(&block.died).checked_sub(1),
     }

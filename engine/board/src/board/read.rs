@@ -22,7 +22,7 @@ use super::snapshot::{
     AlarmView, ArbiterView, ClockView, Consequence, ControlView, Counters, DeviceState, DriftView, EngineView,
     ErrorCount, FaultView, GpuView, GraphView, IncidentRoot, IncidentView, LifecycleView, LogView, MovesView,
     OverflowView, PairView, PlacementView, RecorderView, RingView, SiloDepthView, SiloView, SlotState, SlotTimes,
-    SlotView, Snapshot, SourceStream, SourceView, StageView, StepView, StreamView, ThreadView, WorkerState, WorkerView,
+    SlotView, Snapshot, SourceStream, SourceView, StageView, StepView, StreamView, ThreadView, WorkerView,
 };
 use super::{Board, ClockBlock, SlotStamps, StreamFeedBlock, WHOLE_SHOT, get};
 use crate::clock::Clock;
@@ -30,6 +30,7 @@ use crate::fault::FaultCode;
 use crate::streams::SourceKind;
 use crate::units::Ticks;
 use pinwheel_edge::slot::word::ErrorCode;
+use pinwheel_edge::slot::workers;
 use std::sync::atomic::AtomicU64;
 
 impl Board {
@@ -42,15 +43,15 @@ impl Board {
     pub fn snapshot(&self, clock: &Clock) -> Snapshot {
         let now = &Now::by(clock);
         let reader = Reader { board: self, now };
-        let (threads, silos) = (self.shape().threads as usize, self.shape().silos as usize);
+        let silos = self.shape().silos as usize;
         let board_path = self.path().map(|path| path.display().to_string());
         let (alarms, incidents) = reader.alarms();
-        let dropped = sum((0..threads).map(|thread| get(&self.thread(thread).events_dropped)));
+        let dropped = sum(self.threads().iter().map(|thread| get(&thread.events_dropped)));
         let depths = (0..).zip(0..silos).map(|(id, silo)| SiloDepthView::read(self.silo_depth(silo), now, id));
         Snapshot {
             at_ns: now.ns(),
             engine: EngineView::read(self.header(), now, board_path),
-            threads: (0..threads).map(|index| ThreadView::read(self.thread(index), now)).collect(),
+            threads: self.threads().iter().map(|thread| ThreadView::read(thread, now)).collect(),
             silos: (0..silos).map(|silo| reader.silo(silo)).collect(),
             streams: (0..self.shape().streams).map(|stream| reader.stream(stream)).collect(),
             faults: reader.faults(),
@@ -184,19 +185,13 @@ impl Reader<'_> {
 
     fn worker(&self, silo: usize, w: usize) -> WorkerView {
         let poll = self.board.poll(silo);
-        let word = get(&poll.worker_words[w]);
-        let state = match word & 3 {
-            0 => WorkerState::Free,
-            1 => WorkerState::Running,
-            2 => WorkerState::Claimed,
-            _ => WorkerState::Quarantined,
-        };
+        let (generation, state) = workers::unpack(get(&poll.worker_words[w]));
         WorkerView {
             state,
-            generation: word >> 2,
+            generation,
             since_ns: self.now.age_ns(&poll.worker_since[w]),
             slot: number(&poll.worker_slots[w]),
-            launches: word >> 2,
+            launches: generation,
         }
     }
 

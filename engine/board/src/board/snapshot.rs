@@ -32,6 +32,7 @@ pub use drift::{DriftView, drift_sentence};
 pub use graph::{FlushesView, HeldView, OldestView, ReadyView, RunningView, WaitsOn};
 pub use moves::{MoveFailure, MoveView};
 pub use noise::{MEND_STEAL, NoiseShares, NoiseView, OWN, mend_tasks};
+pub use pinwheel_edge::slot::workers::WorkerState;
 pub use placement::{CandidateView, CrossingView, DecisionView, OutcomeCount, QueueView};
 pub use sources::{SourceClient, SourceDecoder, SourceState};
 pub use threads::{CompetitorView, MemoryView, PriorityView};
@@ -177,19 +178,6 @@ pub struct WorkerView {
     pub slot: u32,
     /// Launches of this worker since the start.
     pub launches: u64,
-}
-
-/// A worker's state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum WorkerState {
-    /// Takes the next launch.
-    Free,
-    /// On the device.
-    Running,
-    /// Finished; its output is being copied (or, with `AfterDecode`, decoded).
-    Claimed,
-    /// Overdue, or launched with an unknown result; unused until the launch completes.
-    Quarantined,
 }
 
 /// One slot.

@@ -102,18 +102,12 @@ macro_rules! rules {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum RuleId { $( $(#[$meta])* $id = $code, )* }
 
-        impl RuleId {
-            /// All of them.
-            pub const ALL: &[RuleId] = &[ $( RuleId::$id, )* ];
+        pinwheel_edge::names! { RuleId: $($id $name),* }
 
+        impl RuleId {
             /// Number on the board, never 0.
             pub const fn code(self) -> u64 {
                 self as u64
-            }
-
-            /// Name, stable for scripts.
-            pub const fn name(self) -> &'static str {
-                match self { $( RuleId::$id => $name, )* }
             }
 
             /// Unit of its limit.
@@ -214,7 +208,7 @@ rules! {
 impl RuleId {
     /// Inverse of [`RuleId::code`].
     pub fn from_code(code: u64) -> Option<RuleId> {
-        RuleId::ALL.iter().copied().find(|id| id.code() == code)
+        RuleId::ALL.into_iter().find(|id| id.code() == code)
     }
 }
 
@@ -237,7 +231,7 @@ mod tests {
     #[test]
     fn codes_and_names_of_rules_are_unique() {
         for id in RuleId::ALL {
-            assert_eq!(RuleId::from_code(id.code()), Some(*id));
+            assert_eq!(RuleId::from_code(id.code()), Some(id));
             assert_eq!(RuleId::ALL.iter().filter(|other| other.name() == id.name()).count(), 1);
             assert!(!id.unit().is_empty() && (1..=160).contains(&id.bundled().runbook.chars().count()), "{id}");
         }

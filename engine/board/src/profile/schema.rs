@@ -11,6 +11,7 @@ use super::placement::PlacementRules;
 use super::silos::Silos;
 use super::weights::Weights;
 use crate::roles::{RoleKind, TaskKernel};
+use pinwheel_edge::spin::SpinPolicy;
 use serde::{Deserialize, Serialize};
 
 /// One profile: spin policy, thread plan, sizes, limits, input and faults.
@@ -223,17 +224,6 @@ pub struct WindowRounds {
     /// Rounds decoded after them without commit, 1 or more, at most the model's: as accurate as
     /// whole shots from the code's distance on.
     pub buffer_rounds: u32,
-}
-
-/// How a hot thread waits when it has no work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum SpinPolicy {
-    /// Pauses and never yields: for a core of its own.
-    Prod,
-    /// Spins for `lab_spin_us`, then yields in each idle frame.
-    Lab,
-    /// Spins for 10 µs, then sleeps `shared_sleep_us` at a time: leaves the core to other programs.
-    Shared,
 }
 
 /// The times behind the spin policies `Lab` and `Shared`.
@@ -646,7 +636,7 @@ impl std::fmt::Display for Rate {
 }
 
 /// Injected faults, drawn from one seed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Faults {
     /// The seed of the draws.

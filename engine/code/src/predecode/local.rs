@@ -184,10 +184,6 @@ impl Predecoder for Local {
         });
         Predecoded { resolved }
     }
-
-    fn name(&self) -> &'static str {
-        "local"
-    }
 }
 
 /// The detectors that a search reached, without its start, as masks over their words.

@@ -42,30 +42,33 @@ use crate::sync::{AtomicU64, DataWord, Ordering, Padded, Span, edge};
 use crate::units::Ticks;
 use std::sync::Arc;
 
-/// State of a worker.
+/// A worker's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub enum WorkerState {
     /// Takes the next launch.
     Free,
     /// On the device.
     Running,
-    /// Its output is being taken.
+    /// Finished; its output is being copied (or, with `AfterDecode`, decoded).
     Claimed,
-    /// Not used until it returns.
+    /// Overdue, or launched with an unknown result; unused until the launch completes.
     Quarantined,
 }
 
 /// A judged word: `generation << 2 | state`.
-const fn pack(generation: u64, state: State) -> u64 {
+const fn pack(generation: u64, state: WorkerState) -> u64 {
     generation << 2 | state as u64
 }
 
-const fn unpack(word: u64) -> (u64, State) {
+/// The generation and the state of a judged word.
+#[must_use]
+pub const fn unpack(word: u64) -> (u64, WorkerState) {
     let state = match word & 3 {
-        0 => State::Free,
-        1 => State::Running,
-        2 => State::Claimed,
-        _ => State::Quarantined,
+        0 => WorkerState::Free,
+        1 => WorkerState::Running,
+        2 => WorkerState::Claimed,
+        _ => WorkerState::Quarantined,
     };
     (word >> 2, state)
 }
@@ -196,7 +199,7 @@ pub fn bank(workers: usize) -> WorkerEnds {
         toggles: std::array::from_fn(|_| Padded(AtomicU64::new(0))),
         reports: Padded(AtomicU64::new(0)),
         all,
-        judged: Aligned::new(LINE_BYTES, (0..workers).map(|_| AtomicU64::new(pack(0, State::Free)))),
+        judged: Aligned::new(LINE_BYTES, (0..workers).map(|_| AtomicU64::new(pack(0, WorkerState::Free)))),
         workers: Aligned::new(PAGE_BYTES, (0..workers).map(worker)),
     });
     let release_end = |party| ReleaseEnd { bank: Arc::clone(&bank), party, toggles: 0, freed: vec![0; workers].into() };
@@ -289,12 +292,12 @@ impl WorkerBank {
     /// Generation and state of worker `w`, for display and conservation checks. Between its taking
     /// and its start, a worker shows the state that it was freed from.
     #[must_use]
-    pub fn state(&self, w: usize) -> (u64, State) {
+    pub fn state(&self, w: usize) -> (u64, WorkerState) {
         let (launched, _) = self.launched(w, Ordering::Relaxed);
         let (judged, state) = self.judged(w);
         match state {
-            _ if self.idle_mask() >> w & 1 == 1 => (launched, State::Free),
-            _ if judged < launched => (launched, State::Running),
+            _ if self.idle_mask() >> w & 1 == 1 => (launched, WorkerState::Free),
+            _ if judged < launched => (launched, WorkerState::Running),
             state => (judged, state),
         }
     }
@@ -328,7 +331,7 @@ impl WorkerBank {
     /// The generation of worker `w` that poll judged last, and its state. Relaxed: nobody but poll
     /// reads anything by it.
     #[inline]
-    fn judged(&self, w: usize) -> (u64, State) {
+    fn judged(&self, w: usize) -> (u64, WorkerState) {
         unpack(self.judged[w].load(Ordering::Relaxed))
     }
 
@@ -455,7 +458,7 @@ impl DispatchWorkers {
     fn is_quarantined(&self, w: usize) -> bool {
         let (generation, report) = self.bank.launched(w, Ordering::Relaxed);
         let stays = !matches!(report, Report::NotStarted | Report::Reset);
-        stays && self.bank.judged(w) == (generation, State::Quarantined)
+        stays && self.bank.judged(w) == (generation, WorkerState::Quarantined)
     }
 
     /// Whether every worker is quarantined: the device is lost.
@@ -641,11 +644,11 @@ impl PollWorkers {
         match self.bank.judged(w) {
             _ if launched != generation => Settled::Stale,
             (judged, _) if judged < generation => {
-                self.judge(w, generation, State::Claimed);
+                self.judge(w, generation, WorkerState::Claimed);
                 let (job, ticket) = self.bank.tags(w);
                 Settled::Job { job, ticket, generation }
             }
-            (_, State::Quarantined) => Settled::Late { job: self.free(w, generation) },
+            (_, WorkerState::Quarantined) => Settled::Late { job: self.free(w, generation) },
             _ => Settled::Stale,
         }
     }
@@ -653,7 +656,7 @@ impl PollWorkers {
     /// Frees worker `w`, whose output of `generation` was taken (`AfterCopy`). A worker that is not
     /// `Claimed` with that generation is left alone.
     pub fn release(&mut self, w: usize, generation: u64) {
-        if self.bank.judged(w) == (generation, State::Claimed) {
+        if self.bank.judged(w) == (generation, WorkerState::Claimed) {
             self.release.release(w, generation);
         }
     }
@@ -670,7 +673,7 @@ impl PollWorkers {
         if self.in_progress(w) != Some(generation) {
             return None;
         }
-        self.judge(w, generation, State::Quarantined);
+        self.judge(w, generation, WorkerState::Quarantined);
         Some(self.bank.tags(w).1)
     }
 
@@ -693,7 +696,7 @@ impl PollWorkers {
         self.reported &= !(1 << w);
         match self.due(w) {
             Some((generation, report @ (Report::Unknown | Report::Lost))) => {
-                self.judge(w, generation, State::Quarantined);
+                self.judge(w, generation, WorkerState::Quarantined);
                 let is_lost = report == Report::Lost;
                 let code = if is_lost { ErrorCode::DeviceLost } else { ErrorCode::LaunchUnknown };
                 Resolved::Quarantined { ticket: self.bank.tags(w).1, code }
@@ -707,7 +710,7 @@ impl PollWorkers {
     fn due(&self, w: usize) -> Option<(u64, Report)> {
         let (generation, report) = self.launched(w);
         let (judged, state) = self.bank.judged(w);
-        let (runs, is_quarantined) = (judged < generation, judged == generation && state == State::Quarantined);
+        let (runs, is_quarantined) = (judged < generation, judged == generation && state == WorkerState::Quarantined);
         let is_due = match report {
             Report::None => false,
             Report::NotStarted => runs || is_quarantined,
@@ -731,14 +734,14 @@ impl PollWorkers {
     }
 
     /// Relaxed: nobody but poll reads anything by it.
-    fn judge(&mut self, w: usize, generation: u64, state: State) {
+    fn judge(&mut self, w: usize, generation: u64, state: WorkerState) {
         self.bank.judged[w].store(pack(generation, state), Ordering::Relaxed);
     }
 
     /// Frees a worker whose launch leaves no output, and returns its job.
     fn free(&mut self, w: usize, generation: u64) -> Job {
         let (job, _) = self.bank.tags(w);
-        self.judge(w, generation, State::Free);
+        self.judge(w, generation, WorkerState::Free);
         self.release.release(w, generation);
         job
     }

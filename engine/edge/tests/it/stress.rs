@@ -9,7 +9,7 @@ use pinwheel_edge::slot::table::{
 };
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::slot::workers::{
-    DeviceWorkers, DispatchWorkers, Failure, PollWorkers, ReleaseEnd, Resolved, Settled, State, WorkerEnds, bank,
+    DeviceWorkers, DispatchWorkers, Failure, PollWorkers, ReleaseEnd, Resolved, Settled, WorkerEnds, WorkerState, bank,
 };
 use pinwheel_edge::units::Ticks;
 use std::collections::VecDeque;
@@ -209,7 +209,7 @@ fn a_million_shots_on_two_threads_are_answered_once_each() {
     assert!(front.answers.iter().all(|times| *times == 1));
     assert!(front.errors > 1_000 && front.errors < SHOTS / 10, "{} errors", front.errors);
     assert!((0..SLOTS).all(|slot| table.is_idle(slot)));
-    assert!((0..WORKERS).all(|w| words.state(w).1 == State::Free));
+    assert!((0..WORKERS).all(|w| words.state(w).1 == WorkerState::Free));
 }
 
 /// Recoveries race with poll: each launch ends as a completion, as a late one, or in the recovery;
@@ -270,7 +270,7 @@ fn a_launch_that_races_with_recoveries_ends_exactly_once() {
             }
             if generation % 3 > 0 {
                 dispatch.fail(w, Failure::Unknown);
-                while words.state(w).1 == State::Running {
+                while words.state(w).1 == WorkerState::Running {
                     std::thread::yield_now();
                 }
                 dispatch.recover();

@@ -6,7 +6,9 @@ use pinwheel_edge::ring::spsc;
 use pinwheel_edge::slot::Ticket;
 use pinwheel_edge::slot::jobs::{FreeJobs, Job, JobBank, Origin};
 use pinwheel_edge::slot::word::ErrorCode;
-use pinwheel_edge::slot::workers::{DispatchWorkers, Failure, PollWorkers, Resolved, Settled, State, WorkerEnds, bank};
+use pinwheel_edge::slot::workers::{
+    DispatchWorkers, Failure, PollWorkers, Resolved, Settled, WorkerEnds, WorkerState as State, bank,
+};
 use pinwheel_edge::units::Ticks;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -3,8 +3,10 @@
 //! Plain values, checked once by [`Config::check`]. Every limit of a loop, a queue or a wait of the
 //! runtime is here.
 
-use crate::profile::{
-    self, IssueGate, ReadyPolicy, SLAB_TASKS, STREAM_QUEUES_BYTES_MAX, StartPolicy, TaskTrace, WindowOverflow,
+use crate::profile::{self, SLAB_TASKS, STREAM_QUEUES_BYTES_MAX, TaskTrace};
+// Of seed 002: `Ready` §2.3 and §3, `Overflow` §2.4, `Issue` §2.5, `Placement` §3.3, `Start` §7.2.
+pub use crate::profile::{
+    IssueGate as Issue, Placement, ReadyPolicy as Ready, StartPolicy as Start, WindowOverflow as Overflow,
 };
 use pinwheel_edge::queue::fanout::{SPILL_MAX, TASKS_MAX};
 
@@ -21,55 +23,6 @@ pub enum Deps {
     Explicit,
 }
 
-/// The order in which ready tasks run (seed 002 §2.3, §3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ready {
-    /// One queue for each pool, in the order in which tasks became ready.
-    Fifo,
-    /// One such queue for each stream.
-    FifoPerStream,
-    /// Each worker runs its own tasks, newest first. An idle worker steals another's oldest.
-    WorkSteal,
-    /// Chosen by the seed's tables (§6, §8): see [`Config::ready_policy`].
-    Auto,
-}
-
-/// What happens to a submission when the window is full (seed 002 §2.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Overflow {
-    /// It waits. A submitter that works runs tasks meanwhile; another one tries again.
-    Stall,
-    /// It is refused with an error.
-    Abort,
-    /// It is admitted and counted, up to [`Config::slab_tasks`].
-    Benchmark,
-}
-
-/// When the first task may run (seed 002 §7.2). At the latest when a submission finds no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
-    /// When all tasks are submitted.
-    AfterOrchestration,
-    /// At once.
-    Immediate,
-    /// When this many tasks are submitted, or the submission ends.
-    Threshold(u32),
-}
-
-/// How many tasks may be between dispatch and completion (seed 002 §2.5). A permit that comes back
-/// goes to the task that has waited longest for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Issue {
-    /// No limit.
-    Open,
-    /// This many in all.
-    Global(u32),
-    /// This many of each stream.
-    PerStream(u32),
-    /// This many in each pool.
-    PerPool(u32),
-}
-
 /// When a worker releases the successors of the tasks that it has run (seed 002 §2.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch {
@@ -77,16 +30,6 @@ pub struct Batch {
     pub threshold: u32,
     /// Before the next task begins, if the first of them ended at least this long ago.
     pub deadline_ns: u64,
-}
-
-/// Which worker receives a ready task under [`Ready::WorkSteal`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placement {
-    /// The worker that made it ready.
-    Releaser,
-    /// The worker of its stream, because its caches hold the stream's data (seed 002 §3.3). Idle
-    /// workers may steal it.
-    ByStream,
 }
 
 /// Which tasks' times are recorded.
@@ -158,7 +101,7 @@ pub struct Config {
     pub ready: Ready,
     /// Which worker receives a ready task.
     pub placement: Placement,
-    /// When the first task may run.
+    /// When the first task may run: at the latest when a submission finds no room.
     pub start: Start,
     /// What happens when the window is full.
     pub overflow: Overflow,
@@ -166,7 +109,8 @@ pub struct Config {
     pub window_tasks: u32,
     /// Most tasks admitted under [`Overflow::Benchmark`].
     pub slab_tasks: u32,
-    /// Limit of tasks between dispatch and completion.
+    /// Limit of tasks between dispatch and completion. A permit that comes back goes to the task that has waited longest
+    /// for it.
     pub issue: Issue,
     /// When successors are released.
     pub batch: Batch,
@@ -240,32 +184,11 @@ impl From<&profile::Graph> for Config {
     /// tensors.
     fn from(graph: &profile::Graph) -> Config {
         Config {
-            ready: match graph.ready {
-                ReadyPolicy::Auto => Ready::Auto,
-                ReadyPolicy::Fifo => Ready::Fifo,
-                ReadyPolicy::FifoPerStream => Ready::FifoPerStream,
-                ReadyPolicy::WorkSteal => Ready::WorkSteal,
-            },
-            placement: match graph.placement {
-                profile::Placement::Releaser => Placement::Releaser,
-                profile::Placement::ByStream => Placement::ByStream,
-            },
-            start: match graph.start {
-                StartPolicy::AfterOrchestration => Start::AfterOrchestration,
-                StartPolicy::Immediate => Start::Immediate,
-                StartPolicy::Threshold(tasks) => Start::Threshold(tasks),
-            },
-            overflow: match graph.overflow {
-                WindowOverflow::Stall => Overflow::Stall,
-                WindowOverflow::Abort => Overflow::Abort,
-                WindowOverflow::Benchmark => Overflow::Benchmark,
-            },
-            issue: match graph.issue {
-                IssueGate::Open => Issue::Open,
-                IssueGate::Global(permits) => Issue::Global(permits),
-                IssueGate::PerStream(permits) => Issue::PerStream(permits),
-                IssueGate::PerPool(permits) => Issue::PerPool(permits),
-            },
+            ready: graph.ready,
+            placement: graph.placement,
+            start: graph.start,
+            overflow: graph.overflow,
+            issue: graph.issue,
             window_tasks: graph.window_tasks,
             batch: Batch { threshold: graph.batch_tasks, deadline_ns: BATCH_DEADLINE_NS },
             ready_tasks: READY_TASKS.max(graph.window_tasks),

@@ -1,17 +1,14 @@
 //! Cores on which this process can run now: online, and in the process's cpuset.
 //!
-//! Cold. Reads at most [`FILES_MAX`] small files a call. What cannot be read is not visible and
-//! takes no core away. A cpuset is a control group's list of cores; whoever administers the machine
-//! may change it, or move the process to another one, at any time.
+//! Cold. Reads at most 34 small files a call: the online cores, the process's groups, and a list for
+//! each group around it. What cannot be read is not visible and takes no core away. A cpuset is a
+//! control group's list of cores; whoever administers the machine may change it, or move the process
+//! to another one, at any time.
 
 use std::path::Path;
 
 use super::machine::{ancestors, control_groups};
 use super::{parse_cpu_list, read_text, topology};
-
-/// Most files that are read: the online cores, the process's groups, and a list for each group
-/// around it.
-pub const FILES_MAX: usize = 34;
 
 /// The cores on which the process can run at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

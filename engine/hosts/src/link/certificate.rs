@@ -8,6 +8,8 @@
 //! Other hosts give rights to the common name. If it differs from the host's name, they drop
 //! everything that this host says, and neither side learns why.
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+
 /// Object identifier of a common name, 2.5.4.3, in DER.
 const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 const SEQUENCE: u8 = 0x30;
@@ -22,7 +24,7 @@ const FIELDS_BEFORE_SUBJECT: usize = 4;
 pub(super) fn common_name(pem: &str) -> Option<String> {
     let (_, rest) = pem.split_once("-----BEGIN CERTIFICATE-----")?;
     let (base64, _) = rest.split_once("-----END CERTIFICATE-----")?;
-    let bytes = decode(base64)?;
+    let bytes = BASE64_STANDARD.decode(base64.split_ascii_whitespace().collect::<String>()).ok()?;
     let (certificate, _) = take(&bytes, SEQUENCE)?;
     let (mut fields, _) = take(certificate, SEQUENCE)?;
     if let Some((_, rest)) = take(fields, VERSION) {
@@ -64,29 +66,6 @@ fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     };
     let (content, rest) = rest.split_at_checked(length)?;
     Some((tag, content, rest))
-}
-
-/// Bytes of a base64 text with line breaks.
-fn decode(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut bits, mut count) = (0_u32, 0);
-    for byte in text.bytes().filter(|byte| !byte.is_ascii_whitespace() && *byte != b'=') {
-        let value = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(value);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            bytes.push((bits >> count & 0xff) as u8);
-        }
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]

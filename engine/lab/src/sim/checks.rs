@@ -3,7 +3,7 @@
 use super::SHOTS;
 use crate::board::{self, Board};
 use crate::silo::Silo;
-use pinwheel_edge::slot::workers::State;
+use pinwheel_edge::slot::workers::WorkerState;
 
 /// Describes the first invariant that is violated now.
 pub(super) fn broken(silo: &Silo, board: &Board, streams: u32) -> Option<String> {
@@ -44,10 +44,10 @@ fn workers_and_jobs(silo: &Silo, board: &Board) -> Option<String> {
     for w in 0..bank.len() {
         let (_, state) = bank.state(w);
         let is_idle = bank.idle_mask() & 1 << w != 0;
-        if is_idle != (state == State::Free) {
+        if is_idle != (state == WorkerState::Free) {
             return Some(format!("worker {w} is {state:?} but its idle bit is {is_idle}"));
         }
-        held += u64::from(matches!(state, State::Running | State::Quarantined));
+        held += u64::from(matches!(state, WorkerState::Running | WorkerState::Quarantined));
     }
     let taken = board::get(&dispatch.jobs_taken);
     (held != taken).then(|| format!("{held} of {taken} job buffers accounted for"))

@@ -57,5 +57,6 @@ fn a_shot_costs_few_locked_exchanges() {
     for ((file, line), times) in lines {
         eprintln!("{:6.2} {file}:{line}", a_shot(times));
     }
-    assert!(total <= EXCHANGES_A_SHOT_MAX, "{total:.2} locked exchanges a shot, by line above");
+    // None at all: they are not counted.
+    assert!(total > 0.0 && total <= EXCHANGES_A_SHOT_MAX, "{total:.2} locked exchanges a shot, by line above");
 }

@@ -28,7 +28,7 @@ fn weights_and_predictions_are_pymatchings() {
             worst = worst.max((weight - expected).abs() / expected.max(1.0));
             ties += usize::from(found != set.predictions.shot(index));
         }
-        assert!(worst <= 1e-5, "{}: a weight is off by {worst}", set.name);
+        assert!(worst <= 1e-6, "{}: a weight is off by {worst}", set.name);
         assert!(ties <= 1, "{}: {ties} predictions of {} differ", set.name, set.detections.len());
     }
 }

@@ -5,6 +5,7 @@
 //! [`EVENTS_BYTES_MAX`]; a last line says when the file is full. Never fails a run: the first error
 //! is kept as one sentence, and no later event is written.
 
+use crate::clock::utc_text_ns;
 use crate::fault::EventCode;
 use crate::roles::RoleKind;
 use crate::streams::MoveStage;
@@ -128,7 +129,7 @@ impl EventSink {
 
 fn rendered(event: &Event<'_>, text: String) -> String {
     let line = Line {
-        utc: utc_text(event.utc),
+        utc: utc_text_ns(event.utc.0),
         ticks: event.ticks.0,
         thread: event.thread,
         event: event.code.name(),
@@ -137,12 +138,6 @@ fn rendered(event: &Event<'_>, text: String) -> String {
     };
     // Strings and numbers always serialise.
     serde_json::to_string(&line).unwrap_or_default() + "\n"
-}
-
-/// RFC 3339 with nanoseconds; the raw number for a time outside the calendar.
-fn utc_text(utc: Nanos) -> String {
-    jiff::Timestamp::from_nanosecond(i128::from(utc.0))
-        .map_or_else(|_| utc.0.to_string(), |time| time.strftime("%Y-%m-%dT%H:%M:%S%.9fZ").to_string())
 }
 
 /// The sentence of an event. A missing number reads as zero.
@@ -194,7 +189,7 @@ fn text(code: EventCode, numbers: &[u64]) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Event, EventCode, EventSink, text, utc_text};
+    use super::{Event, EventCode, EventSink, text};
     use crate::units::{Nanos, Ticks};
     use std::collections::BTreeSet;
     use std::path::Path;
@@ -229,7 +224,6 @@ mod tests {
             let texts: BTreeSet<String> = EventCode::ALL.into_iter().map(|code| text(code, numbers)).collect();
             assert_eq!(texts.len(), EventCode::ALL.len(), "{texts:?}");
         }
-        assert_eq!(utc_text(Nanos(0)), "1970-01-01T00:00:00.000000000Z");
     }
 
     #[test]

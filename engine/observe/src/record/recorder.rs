@@ -182,11 +182,6 @@ impl Recorder {
         self.publish();
     }
 
-    /// What a reader of this recording reconstructs from its newest snapshot.
-    pub fn shadow(&self) -> &board::image::Image {
-        self.encoder.shadow()
-    }
-
     /// Records the last snapshot and ends. Returns an error that was not reported yet.
     pub fn finish(mut self) -> Option<String> {
         let now = self.clock.ticks();

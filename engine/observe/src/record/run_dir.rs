@@ -7,6 +7,7 @@
 //! system can do so at once, so that a full disk does not cost the report.
 
 use super::events::EventSink;
+use crate::clock::utc_text;
 use crate::profile::Profile;
 use std::fs;
 use std::io::{self, Write};
@@ -228,8 +229,7 @@ fn reserve(_: &Path) -> Option<fs::File> {
 
 /// `20260131T235959Z`; the raw seconds for a time outside the calendar.
 fn utc_name(utc_s: i64) -> String {
-    jiff::Timestamp::from_second(utc_s)
-        .map_or_else(|_| utc_s.to_string(), |time| time.strftime("%Y%m%dT%H%M%SZ").to_string())
+    utc_text(utc_s).map_or_else(|| utc_s.to_string(), |text| text.replace(['-', ':'], ""))
 }
 
 /// A profile's name with only characters that are safe in a file name.

@@ -25,13 +25,92 @@ const SHOOTDOWNS_PER_MS: u64 = 50;
 /// Most bytes of evidence.
 const EVIDENCE_MAX: usize = 1536;
 
-macro_rules! causes {
-    ($( $(#[$meta:meta])* $cause:ident = $name:literal, )*) => {
-        /// The cause of a stall or of an alarm.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Cause { $( $(#[$meta])* $cause, )* }
+/// The cause of a stall or of an alarm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// A role computed too long.
+    LongHandler,
+    /// Other threads had its core.
+    Descheduled,
+    /// The control group's CPU quota was used up.
+    Quota,
+    /// It slept in a system call.
+    Blocked,
+    /// It accessed memory that was not mapped yet.
+    PageFaults,
+    /// Interrupts ran on its core.
+    Interrupts,
+    /// The hypervisor gave its core to others.
+    Steal,
+    /// Low frequency or heat slowed the core.
+    Heat,
+    /// A signal or a tracer stopped it.
+    Stopped,
+    /// Everything stood still.
+    Frozen,
+    /// It does not run on the core that it was pinned to.
+    Affinity,
+    /// Its core is offline.
+    Offline,
+    /// Its core is not in the process's cpuset.
+    OutsideCpuset,
+    /// A clock jumped.
+    Clock,
+    /// A role panicked.
+    Died,
+    /// The device answers nothing.
+    DeviceHung,
+    /// A kernel failed: the driver opens the device in this process no more.
+    DeviceError,
+    /// Launches fail.
+    LaunchesFail,
+    /// A worker never completed its launch.
+    WorkerLost,
+    /// A ring is full because nobody reads it.
+    RingFull,
+    /// One stage takes most of the time.
+    SlowStage,
+    /// More shots arrive than can be decoded.
+    Overload,
+    /// A role claims work that moves nothing.
+    ClaimsWork,
+    /// Shots are answered with errors.
+    Errors,
+    /// The input does not fit the model.
+    Input,
+    /// A live source sends nothing, or loses shots.
+    Source,
+    /// A hot thread allocated memory.
+    Allocation,
+    /// The disk is full, or events were lost.
+    Records,
+    /// A resource ends soon.
+    RunningOut,
+    /// A defect of this program.
+    Defect,
+    /// Something below the kernel, which it does not see.
+    Invisible,
+    /// No observation explains it.
+    Unexplained,
+}
 
-        impl Cause {
+pinwheel_edge::names! { Cause:
+    LongHandler "long handler", Descheduled "descheduled", Quota "CPU quota", Blocked "blocked in a system call",
+    PageFaults "page faults", Interrupts "interrupts", Steal "hypervisor steal", Heat "frequency or thermal",
+    Stopped "stopped or debugged", Frozen "frozen", Affinity "affinity lost", Offline "core offline",
+    OutsideCpuset "core outside cpuset", Clock "clock problem", Died "died", DeviceHung "device hung",
+    DeviceError "device error", LaunchesFail "launches fail", WorkerLost "worker never ends", RingFull "full ring",
+    SlowStage "slow stage", Overload "overload", ClaimsWork "claims work for ever", Errors "answered with errors",
+    Input "input off the model", Source "silent or losing source", Allocation "allocation", Records "records lost",
+    RunningOut "running out", Defect "defect", Invisible "invisible to the kernel", Unexplained "unexplained",
+}
+
+impl Cause {
+    /// Inverse of [`Cause::name`].
+    pub fn from_name(name: &str) -> Option<Cause> {
+        Cause::ALL.into_iter().find(|cause| cause.name() == name)
+    }
+
     /// The cause that is the loss of a thread's core.
     pub(super) const fn of_loss(loss: CoreLoss) -> Cause {
         match loss {
@@ -40,90 +119,6 @@ macro_rules! causes {
         }
     }
 
-            /// All causes.
-            pub const ALL: &[Cause] = &[ $( Cause::$cause, )* ];
-
-            /// Its name in JSON and on the board.
-            pub const fn name(self) -> &'static str {
-                match self { $( Cause::$cause => $name, )* }
-            }
-
-            /// Inverse of [`Cause::name`].
-            pub fn from_name(name: &str) -> Option<Cause> {
-                Cause::ALL.iter().copied().find(|cause| cause.name() == name)
-            }
-        }
-    };
-}
-
-causes! {
-    /// A role computed too long.
-    LongHandler = "long handler",
-    /// Other threads had its core.
-    Descheduled = "descheduled",
-    /// The control group's CPU quota was used up.
-    Quota = "CPU quota",
-    /// It slept in a system call.
-    Blocked = "blocked in a system call",
-    /// It accessed memory that was not mapped yet.
-    PageFaults = "page faults",
-    /// Interrupts ran on its core.
-    Interrupts = "interrupts",
-    /// The hypervisor gave its core to others.
-    Steal = "hypervisor steal",
-    /// Low frequency or heat slowed the core.
-    Heat = "frequency or thermal",
-    /// A signal or a tracer stopped it.
-    Stopped = "stopped or debugged",
-    /// Everything stood still.
-    Frozen = "frozen",
-    /// It does not run on the core that it was pinned to.
-    Affinity = "affinity lost",
-    /// Its core is offline.
-    Offline = "core offline",
-    /// Its core is not in the process's cpuset.
-    OutsideCpuset = "core outside cpuset",
-    /// A clock jumped.
-    Clock = "clock problem",
-    /// A role panicked.
-    Died = "died",
-    /// The device answers nothing.
-    DeviceHung = "device hung",
-    /// A kernel failed: the driver opens the device in this process no more.
-    DeviceError = "device error",
-    /// Launches fail.
-    LaunchesFail = "launches fail",
-    /// A worker never completed its launch.
-    WorkerLost = "worker never ends",
-    /// A ring is full because nobody reads it.
-    RingFull = "full ring",
-    /// One stage takes most of the time.
-    SlowStage = "slow stage",
-    /// More shots arrive than can be decoded.
-    Overload = "overload",
-    /// A role claims work that moves nothing.
-    ClaimsWork = "claims work for ever",
-    /// Shots are answered with errors.
-    Errors = "answered with errors",
-    /// The input does not fit the model.
-    Input = "input off the model",
-    /// A live source sends nothing, or loses shots.
-    Source = "silent or losing source",
-    /// A hot thread allocated memory.
-    Allocation = "allocation",
-    /// The disk is full, or events were lost.
-    Records = "records lost",
-    /// A resource ends soon.
-    RunningOut = "running out",
-    /// A defect of this program.
-    Defect = "defect",
-    /// Something below the kernel, which it does not see.
-    Invisible = "invisible to the kernel",
-    /// No observation explains it.
-    Unexplained = "unexplained",
-}
-
-impl Cause {
     /// Whether the engine itself is the cause. Such a stall raises an alarm at once, others only if
     /// they last.
     pub const fn is_ours(self) -> bool {

@@ -242,7 +242,7 @@ impl Watchdog {
             return;
         }
         self.open_new_threads();
-        self.take_stacks(now, actions);
+        self.take_stacks(now);
         let limit_ns = board::get(&self.config.board.header().heartbeat_limit_ns).max(1);
         for index in 0..self.threads.len() {
             let limit_ns = self.limit_of(index, limit_ns);

@@ -142,12 +142,12 @@ fn a_requested_page_arrives_with_its_bytes_and_flips_the_route_at_both_ends() {
     world.silos[1].1.now_ns += 2_000;
     assert!(matches!(world.ask(0, 7, Hint::Lock), Asked::Send { to, page: 7, .. } if to == Silo::new(1)));
     world.deliver(0, true).unwrap();
-    assert_eq!(world.silos[1].0.routes().route(7).role(Silo::new(1)), Role::Owner, "not before the ACK");
+    assert_eq!(world.silos[1].0.routes.route(7).role(Silo::new(1)), Role::Owner, "not before the ACK");
     assert_eq!(world.deliver(1, true), Some(Change::Arrived(Epoch::new(1))));
     world.deliver(0, true).unwrap();
     assert_eq!((world.owners(7), world.silos[0].1.values[7]), (vec![0], 41));
     for silo in [0, 1] {
-        let route = world.silos[silo].0.routes().route(7);
+        let route = world.silos[silo].0.routes.route(7);
         assert_eq!((route.to, route.from, route.epoch), (Silo::new(0), Silo::new(1), Epoch::new(1)), "at silo {silo}");
     }
     assert!(matches!(world.ask(0, 7, Hint::Lock), Asked::Here(Response::LeaseYours { .. })));

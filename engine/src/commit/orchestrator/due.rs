@@ -123,14 +123,14 @@ impl Orchestrator {
             let at_workers = (self.parts.lanes.in_flight(), self.parts.lanes.len() as u64);
             let Some(queue) = &mut self.due else { unreachable!("only called with a queue") };
             if let Some(refused) = queue.add(job.number(), due, frame.now, at_workers) {
-                self.refuse_overdue(Job::from_number(refused), frame);
+                self.refuse(Job::from_number(refused), ErrorCode::DeadlineTooNear, frame);
             }
         }
         while !self.is_crowded()
             && let Some(overdue) = self.due.as_mut().and_then(|queue| queue.take_overdue(frame.now))
         {
             items += 1;
-            self.refuse_overdue(Job::from_number(overdue), frame);
+            self.refuse(Job::from_number(overdue), ErrorCode::DeadlineTooNear, frame);
         }
         if let (Some(queue), Some(of)) = (&self.due, &self.parts.pipe.deadlines) {
             of.set_behind(queue.late > 0);
@@ -148,19 +148,6 @@ impl Orchestrator {
             (TicketView::Open { .. }, None) => Ticks(u64::MAX),
             (TicketView::NotYet | TicketView::Closed, _) => Ticks(0),
         }
-    }
-
-    /// Answers a shot whose deadline cannot be met, at once; its stream continues without it.
-    fn refuse_overdue(&mut self, job: Job, frame: &Frame<'_>) {
-        let (stream, sequence) = self.parts.pipe.jobs.shot(&job);
-        let ticket = self.parts.pipe.jobs.origin(&job).ticket;
-        if self.parts.pipe.close(ticket, ErrorCode::DeadlineTooNear, frame.ticks()) {
-            board::add(&self.block().refused, 1);
-            self.give_back(job);
-        } else {
-            self.drop_job(job);
-        }
-        self.skip(stream, sequence, frame);
     }
 
     /// The job that is due first, if a lane has room for it.

@@ -298,8 +298,4 @@ impl Matcher for WindowMatcher {
         let matchers = self.worker.matchers.iter().map(Matcher::bytes).sum::<usize>();
         matchers + 8 * (words + self.carry.capacity()) + 4 * self.worker.edges.capacity()
     }
-
-    fn name(&self) -> &'static str {
-        self.worker.model.name()
-    }
 }

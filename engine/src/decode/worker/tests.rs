@@ -11,12 +11,12 @@ use crate::commit::state::StreamStates;
 use crate::decode::MatcherModel;
 use crate::decode::changes::DecoderChanges;
 use crate::decode::prepared::Prepared;
-use crate::fault::{Injections, Injector};
+use crate::fault::Injector;
 use crate::hot::Settings;
 use crate::pipe::lanes::DecodeLanes;
 use crate::pipe::{Pipe, Watermarks};
 use crate::predecode::{Local, Predecoder as _};
-use crate::profile::{Decoder, Predecoder, Profile, ShotOrder, Window, WindowRounds};
+use crate::profile::{Decoder, Faults, Predecoder, Profile, ShotOrder, Window, WindowRounds};
 use crate::units::Ticks;
 use pinwheel_edge::slot::Ticket;
 use pinwheel_edge::slot::health::HealthWord;
@@ -57,7 +57,7 @@ fn bench(model: &Arc<Model>, window: Window) -> Bench {
         lane: lanes.pop().unwrap(),
         changes,
         predecoder: Box::new(Local::new(model).unwrap()),
-        injector: Injector::new(Injections::default(), 0, 0),
+        injector: Injector::new(&Faults::default(), 0),
         states: Arc::new(StreamStates::new(Arc::clone(&pipe.pages), base, observables)),
         carries,
         joints: None,

@@ -1,6 +1,6 @@
 //! Acknowledgements of commands by hot threads and decode workers, as the board shows them.
 
-use crate::board::{self, Board, RoleBlock};
+use crate::board::{self, Board, RoleBlock, ThreadBlock};
 use crate::clock::Clock;
 use crate::roles::RoleKind;
 use crate::units::{Nanos, Ticks};
@@ -68,8 +68,7 @@ impl fmt::Display for ChangeAcknowledged {
 
 /// Each hot thread's acknowledgement of policy `epoch`.
 pub(super) fn acknowledgements(board: &Board, epoch: u64) -> Vec<Acknowledged> {
-    let acknowledged = |thread: usize| {
-        let block = board.thread(thread);
+    let acknowledged = |block: &ThreadBlock| {
         let order = SpinOrder::unpack(board::get(&block.policy_acknowledged));
         let refusal = block.refusal.read();
         Acknowledged {
@@ -80,7 +79,7 @@ pub(super) fn acknowledgements(board: &Board, epoch: u64) -> Vec<Acknowledged> {
             refusal: (!refusal.is_empty()).then_some(refusal),
         }
     };
-    (0..board.shape().threads as usize).map(acknowledged).collect()
+    board.threads().iter().map(acknowledged).collect()
 }
 
 /// How far a change of decoders or models has come.
@@ -98,18 +97,10 @@ pub(super) fn change_of_workers(
 
 /// The decode workers that run.
 pub(super) fn workers_acknowledged(board: &Board, clock: &Clock, epoch: u64) -> Vec<WorkerAcknowledged> {
-    let threads = (0..board.shape().threads as usize).map(|thread| board.thread(thread));
-    let roles = threads.flat_map(|thread| {
-        let count = (board::get(&thread.roles_count) as usize).min(thread.roles.len());
-        thread.roles[..count].iter()
-    });
-    let of_worker = roles.filter(|role| {
-        let is_decode = board::get(&role.identity) & 0xff == RoleKind::Decode as u64;
-        is_decode && board::get(&role.died) == 0
-    });
+    let roles = board.threads().iter().flat_map(ThreadBlock::own_roles);
+    let of_worker = roles.filter(|role| role.kind() == RoleKind::Decode && board::get(&role.died) == 0);
     let acknowledged = |role: &RoleBlock| {
-        let identity = board::get(&role.identity);
-        let (silo, worker) = ((identity >> 8) as u32, (identity >> 40) as u32);
+        let (silo, worker) = (role.silo(), role.index());
         let block = board.decode(silo as usize, worker as usize);
         let found = board::get(&block.decoder_epoch);
         let pause_ns = clock.rate().nanos(Ticks(board::get(&block.decoder_change_ticks))).0;

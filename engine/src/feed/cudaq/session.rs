@@ -18,23 +18,11 @@
 
 use super::frame::{Call, Function, Status};
 use crate::feed::packet::ROUNDS_MAX;
+use crate::streams::DecoderState;
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 
 /// Most parts in which a volume is passed on.
 const PARTS_MAX: u32 = ROUNDS_MAX;
-
-/// State of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// The volume is not complete.
-    Collecting,
-    /// The volume is complete, and its answer has not come.
-    Decoding,
-    /// The corrections are there.
-    Ready,
-    /// An error; only a reset ends it.
-    Failed,
-}
 
 /// What follows from a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +71,7 @@ pub struct Session {
     /// Fewest measurements that are passed on before the volume is complete: a multiple of 64.
     step: u32,
     volume: u64,
-    state: State,
+    state: DecoderState,
     corrections: [u64; OBSERVABLE_WORDS_MAX],
     /// No call came since the last answer.
     is_unread: bool,
@@ -101,14 +89,14 @@ impl Session {
             parts: 0,
             step: bits.div_ceil(PARTS_MAX).next_multiple_of(64),
             volume: 0,
-            state: State::Collecting,
+            state: DecoderState::Collecting,
             corrections: [0; OBSERVABLE_WORDS_MAX],
             is_unread: false,
         }
     }
 
     /// Its state.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> DecoderState {
         self.state
     }
 
@@ -119,7 +107,7 @@ impl Session {
 
     /// Whether a client will ask for an answer: it has not come, or no call came since.
     pub fn is_awaited(&self) -> bool {
-        self.state == State::Decoding || self.is_unread
+        self.state == DecoderState::Decoding || self.is_unread
     }
 
     /// Takes a call.
@@ -127,14 +115,14 @@ impl Session {
     /// # Panics
     /// If the session is decoding.
     pub fn call(&mut self, call: &Call<'_>) -> Verdict {
-        assert!(self.state != State::Decoding, "calls wait until the answer has come");
+        assert!(self.state != DecoderState::Decoding, "calls wait until the answer has come");
         self.is_unread = false;
         match *call {
             Call::Enqueue { bits, packed } => self.enqueue(bits, packed),
             Call::Corrections { return_bits, is_clearing } => self.corrections(return_bits, is_clearing),
             Call::Reset => {
                 self.empty();
-                (self.state, self.corrections) = (State::Collecting, [0; OBSERVABLE_WORDS_MAX]);
+                (self.state, self.corrections) = (DecoderState::Collecting, [0; OBSERVABLE_WORDS_MAX]);
                 Verdict::Reply(Status::Ok)
             }
             Call::Malformed(function) => {
@@ -147,7 +135,7 @@ impl Session {
     }
 
     fn enqueue(&mut self, bits: u32, packed: &[u8]) -> Verdict {
-        if self.state == State::Failed {
+        if self.state == DecoderState::Failed {
             return Verdict::Reply(Status::Ok);
         }
         if bits > self.bits - self.filled {
@@ -156,10 +144,10 @@ impl Session {
         }
         self.append(bits, packed);
         if self.filled == self.bits {
-            self.state = State::Decoding;
+            self.state = DecoderState::Decoding;
             return Verdict::LastPart;
         }
-        self.state = State::Collecting;
+        self.state = DecoderState::Collecting;
         if self.filled - self.passed_on >= self.step { Verdict::Part } else { Verdict::Reply(Status::Ok) }
     }
 
@@ -182,18 +170,18 @@ impl Session {
         if return_bits <= 0 {
             return Verdict::Reply(Status::BadRequest);
         }
-        if self.state == State::Failed {
+        if self.state == DecoderState::Failed {
             return Verdict::Reply(Status::InternalError);
         }
         if return_bits != i64::from(self.observables) {
             return Verdict::Reply(Status::BadRequest);
         }
-        if self.state != State::Ready {
+        if self.state != DecoderState::Ready {
             return Verdict::Reply(Status::NotReady);
         }
         let found = self.corrections;
         if is_clearing {
-            (self.state, self.corrections) = (State::Collecting, [0; OBSERVABLE_WORDS_MAX]);
+            (self.state, self.corrections) = (DecoderState::Collecting, [0; OBSERVABLE_WORDS_MAX]);
         }
         Verdict::Corrections(found)
     }
@@ -223,7 +211,7 @@ impl Session {
     /// to be trusted. Returns whether a reply waits for it.
     pub fn answer(&mut self, volume: u64, observables: Option<&[u64; OBSERVABLE_WORDS_MAX]>) -> bool {
         // A volume that was given up is answered, too.
-        if self.state != State::Decoding || volume != self.volume {
+        if self.state != DecoderState::Decoding || volume != self.volume {
             return false;
         }
         self.empty();
@@ -232,9 +220,9 @@ impl Session {
         match observables {
             Some(observables) => {
                 self.corrections.iter_mut().zip(observables).for_each(|(sum, word)| *sum ^= word);
-                self.state = State::Ready;
+                self.state = DecoderState::Ready;
             }
-            None => self.state = State::Failed,
+            None => self.state = DecoderState::Failed,
         }
         true
     }
@@ -242,7 +230,7 @@ impl Session {
     /// Fails the session, as an error of the decoder does.
     pub fn fail(&mut self) {
         self.empty();
-        self.state = State::Failed;
+        self.state = DecoderState::Failed;
     }
 
     fn empty(&mut self) {

@@ -13,7 +13,7 @@
 use super::frame::{self, Call, Function, HEADER_BYTES, SLOT_BYTES_MAX, Status};
 use super::numbers::Numbers;
 use super::queue::{Asked, Content, Queue};
-use super::session::{Session, State, Verdict, VolumePart};
+use super::session::{Session, Verdict, VolumePart};
 use crate::board::{self, Board, StreamSourceBlock};
 use crate::fault::FaultCode;
 use crate::feed::address::{Network, OpenError, SourceAddress};
@@ -282,7 +282,7 @@ impl CudaqWire {
         let session = self.decoders[found].1;
         self.heard = now;
         count_call(self.board.stream_source(session), &request.call, peer);
-        if self.sessions[session].state() == State::Decoding || self.waiting[session] > 0 {
+        if self.sessions[session].state() == DecoderState::Decoding || self.waiting[session] > 0 {
             self.queue.wait_for_session(asked, session, datagram);
             self.waiting[session] += 1;
             return;
@@ -301,7 +301,7 @@ impl CudaqWire {
     /// Takes the calls that wait for `session`, in order, until one completes a volume. Without an
     /// intake, measurements wait for the next frame, unless no frame will have one.
     fn resume(&mut self, session: usize, mut intake: Option<&mut Intake>, now: Ticks) {
-        while self.waiting[session] > 0 && self.sessions[session].state() != State::Decoding {
+        while self.waiting[session] > 0 && self.sessions[session].state() != DecoderState::Decoding {
             let Some((place, asked, datagram)) = self.queue.waiting_call(session) else { return };
             let Some(request) = frame::request(datagram, self.slot_bytes) else { return };
             let may_pass_on = match &intake {
@@ -360,13 +360,7 @@ impl CudaqWire {
     }
 
     fn publish_state(&self, session: usize) {
-        let state = match self.sessions[session].state() {
-            State::Collecting => DecoderState::Collecting,
-            State::Decoding => DecoderState::Decoding,
-            State::Ready => DecoderState::Ready,
-            State::Failed => DecoderState::Failed,
-        };
-        board::set(&self.board.stream_source(session).decoder_state, state.code());
+        board::set(&self.board.stream_source(session).decoder_state, self.sessions[session].state().code());
     }
 
     /// Takes the datagrams of `port`; returns how many.

@@ -7,25 +7,17 @@ use super::region::chunk::Chunk;
 use super::region::owner_of;
 use super::site;
 use crate::board::layout::SITE_FRAMES;
+use crate::profile::HotAllocations;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ptr::null;
 use std::sync::Arc;
 use std::sync::OnceLock;
 
-/// What an armed thread's call means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnAllocation {
-    /// It is counted.
-    Count,
-    /// It ends the process, with its place named.
-    Abort,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Off,
-    Armed(OnAllocation),
+    Armed(HotAllocations),
 }
 
 /// A thread's account. No destructor, so that it can be read at any time of the thread's life.
@@ -54,7 +46,8 @@ thread_local! {
 
 static BEFORE_ABORT: OnceLock<Box<dyn Fn() + Send + Sync>> = OnceLock::new();
 
-/// Names what to run before [`OnAllocation::Abort`] speaks: a console gives its terminal back. The first one stays.
+/// Names what to run before [`HotAllocations::Abort`] speaks: a console gives its terminal back.
+/// The first one stays.
 pub fn set_before_abort(run: impl Fn() + Send + Sync + 'static) {
     let _ = BEFORE_ABORT.set(Box::new(run));
 }
@@ -75,7 +68,7 @@ pub(in crate::hot) fn account() -> Account {
 }
 
 /// From here on each call of this thread counts.
-pub(in crate::hot) fn arm(on_allocation: OnAllocation) {
+pub(in crate::hot) fn arm(on_allocation: HotAllocations) {
     LOCAL.with(|local| local.mode.set(Mode::Armed(on_allocation)));
 }
 
@@ -94,7 +87,7 @@ pub(in crate::hot) fn is_seen() -> bool {
     LOCAL.with(|local| {
         let (before, lending) = (local.calls.get(), local.lending.replace(false));
         let site = local.site.get();
-        local.mode.set(Mode::Armed(OnAllocation::Count));
+        local.mode.set(Mode::Armed(HotAllocations::Count));
         drop(std::hint::black_box(Box::new(0u64)));
         local.mode.set(Mode::Off);
         local.lending.set(lending);
@@ -136,7 +129,7 @@ pub fn excused<R>(body: impl FnOnce() -> R) -> R {
 /// cold code costs. 0 where the program's allocator is another one.
 pub fn calls_of<R>(body: impl FnOnce() -> R) -> (R, u64) {
     let begin =
-        |local: &Local| (local.calls.get(), local.site.get(), local.mode.replace(Mode::Armed(OnAllocation::Count)));
+        |local: &Local| (local.calls.get(), local.site.get(), local.mode.replace(Mode::Armed(HotAllocations::Count)));
     let (before, site, mode) = LOCAL.with(begin);
     let found = body();
     let calls = LOCAL.with(|local| {
@@ -193,19 +186,19 @@ impl Local {
     }
 
     #[cold]
-    fn offence(&self, bytes: usize, on_allocation: OnAllocation) {
+    fn offence(&self, bytes: usize, on_allocation: HotAllocations) {
         // A panic allocates its payload; that it happened is told in other words.
         if std::thread::panicking() {
             return;
         }
         let calls = self.calls.get() + 1;
         self.calls.set(calls);
-        if calls > 1 && on_allocation == OnAllocation::Count {
+        if calls > 1 && on_allocation == HotAllocations::Count {
             return;
         }
         self.mode.set(Mode::Off);
         self.site.set(site::callers());
-        if on_allocation == OnAllocation::Abort {
+        if on_allocation == HotAllocations::Abort {
             abort(bytes, &self.site.get());
         }
         self.mode.set(Mode::Armed(on_allocation));

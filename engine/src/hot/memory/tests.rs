@@ -1,6 +1,7 @@
 #![allow(clippy::disallowed_methods, reason = "harness")]
 use super::region::{ARENA_BYTES_MAX, owner_of};
-use super::{Allocator, Arena, OnAllocation, account, arm, disarm, excused, first_callers, is_seen, lend};
+use super::{Allocator, Arena, account, arm, disarm, excused, first_callers, is_seen, lend};
+use crate::profile::HotAllocations;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -116,7 +117,7 @@ fn calls_of_an_armed_thread_are_counted_and_the_first_is_named() {
     let (calls, callers) = alone(|| {
         assert!(is_seen());
         drop(an_offender());
-        arm(OnAllocation::Count);
+        arm(HotAllocations::Count);
         drop(an_offender());
         drop(an_offender());
         disarm();
@@ -135,7 +136,7 @@ fn what_the_own_reserve_serves_is_lent_and_no_offence() {
         let mut attached = attached;
         attached.arena.reserve(100_000);
         attached.arena.seal();
-        arm(OnAllocation::Count);
+        arm(HotAllocations::Count);
         lend(|| drop(an_offender()));
         let within = account();
         lend(|| drop(std::hint::black_box(vec![0u8; 10_000_000])));
@@ -150,7 +151,7 @@ fn a_panic_and_what_is_excused_are_no_offence() {
     let calls = alone(|| {
         super::super::install_hook();
         super::super::panics::mark_hot();
-        arm(OnAllocation::Count);
+        arm(HotAllocations::Count);
         let payload = std::panic::catch_unwind(|| panic!("{}", std::hint::black_box("on purpose"))).unwrap_err();
         excused(|| {
             drop(payload);

@@ -7,7 +7,7 @@
 
 use super::{QUEUES, Queue, Reading, SiloDepth, Snapshot, Unknown};
 use crate::arbiter::directory::OPEN_MAX;
-use crate::board::{Board, get};
+use crate::board::{Board, RoleBlock, ThreadBlock, get};
 use crate::roles::RoleKind;
 use crate::roles::SiloState;
 use crate::units::{Nanos, TickRate, Ticks};
@@ -164,17 +164,8 @@ fn totals(board: &Board, silo: usize, now: Ticks) -> Totals {
 
 /// Number of decode workers that have a thread.
 fn decoders(board: &Board, silo: usize) -> u64 {
-    let roles = |thread: usize| {
-        let block = board.thread(thread);
-        let count = (get(&block.roles_count) as usize).min(block.roles.len());
-        block.roles[..count].iter().map(|role| get(&role.identity))
-    };
-    let is_one = |identity: &u64| identity & 0xff == RoleKind::Decode as u64 && silo_of(*identity) == silo;
-    (0..board.shape().threads as usize).flat_map(roles).filter(is_one).count() as u64
-}
-
-fn silo_of(identity: u64) -> usize {
-    (identity >> 8 & 0xffff_ffff) as usize
+    let is_one = |role: &&RoleBlock| role.kind() == RoleKind::Decode && role.silo() as usize == silo;
+    board.threads().iter().flat_map(ThreadBlock::own_roles).filter(is_one).count() as u64
 }
 
 /// Utilization of each queue at this moment. Decode workers have none: theirs is a share of time.
@@ -222,16 +213,13 @@ fn trouble(board: &Board, silo: usize, now: Ticks, silent: Nanos, rate: TickRate
         return Some(Unknown::NotRunning);
     }
     let mut is_run = false;
-    for thread in 0..board.shape().threads as usize {
-        let block = board.thread(thread);
-        let count = (get(&block.roles_count) as usize).min(block.roles.len());
-        let mine = block.roles[..count].iter().filter(|role| silo_of(get(&role.identity)) == silo);
+    for block in board.threads() {
+        let mine = block.own_roles().iter().filter(|role| role.silo() as usize == silo);
         let mut has_role = false;
         for role in mine {
             has_role = true;
             if get(&role.died) != 0 {
-                let kind = RoleKind::ALL[(get(&role.identity) & 0xff) as usize % RoleKind::ALL.len()];
-                return Some(Unknown::Died(kind));
+                return Some(Unknown::Died(role.kind()));
             }
         }
         if !has_role {

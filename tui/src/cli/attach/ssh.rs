@@ -5,6 +5,7 @@
 //! is cut, the console there loses its terminal and ends, which the engine does not notice; here the terminal is
 //! restored, and ssh connects again.
 
+use crate::cli::pause;
 use crate::cli::refusal::Refusal;
 use crate::cli::say;
 use crate::term;
@@ -97,12 +98,6 @@ fn terminal_options(words: &[String]) -> Vec<String> {
     options
 }
 
-/// Until the next attempt, with no engine in this process.
-#[expect(clippy::disallowed_methods, reason = "the main thread of a look from outside; it runs no engine")]
-fn wait(seconds: u64) {
-    std::thread::sleep(Duration::from_secs(seconds));
-}
-
 /// Attaches there, with this program's own options; `program` is what that host calls it.
 ///
 /// # Errors
@@ -149,7 +144,7 @@ pub(super) fn attach(remote: &Remote, program: &str, engine: &str, has_console: 
             "pinwheel: {}: the link was lost ({said}); the engine goes on. Connecting again in {wait_s} s; Ctrl-C ends.",
             remote.host
         ));
-        wait(wait_s);
+        pause(Duration::from_secs(wait_s));
         wait_s = (wait_s * 2).min(WAIT_S.1);
     }
 }

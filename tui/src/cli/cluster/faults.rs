@@ -7,6 +7,7 @@
 use super::load::{self, Load};
 use super::processes::Processes;
 use super::{START_LIMIT, UpArgs};
+use crate::cli::pause;
 use crate::cli::refusal::Refusal;
 use crate::cli::say;
 use std::time::Duration;
@@ -123,7 +124,7 @@ impl Faults {
         while self.away.as_ref().is_some_and(|away| away.is_started) {
             self.bring_back(processes, load)?;
             load.pass(processes, None)?;
-            load::pause();
+            pause(load::TURN);
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 //! their connection does. A link that is cut delivers nothing in either direction and loses nothing: to its ends that
 //! is a network that is down for a while.
 
+use crate::cli::pause;
 use pinwheel_engine::clock::Clock;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -40,7 +41,6 @@ impl CuttableLink {
         Ok(CuttableLink { endpoint, cut_until_ns })
     }
 
-    /// Cuts it for `span` from `now_ns` on.
     pub(super) fn cut(&self, now_ns: u64, span: Duration) {
         let until = now_ns.saturating_add(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
         // Relaxed: the word alone says all.
@@ -71,7 +71,7 @@ fn pass(mut from: &TcpStream, mut to: &TcpStream, cut: &AtomicU64, clock: &Clock
             return Ok(());
         }
         while clock.since_start(clock.ticks()).0 < cut.load(Ordering::Relaxed) {
-            pause();
+            pause(LOOK);
         }
         to.write_all(&piece[..count])?;
     }
@@ -80,9 +80,4 @@ fn pass(mut from: &TcpStream, mut to: &TcpStream, cut: &AtomicU64, clock: &Clock
 fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     #[expect(clippy::disallowed_methods, reason = "a process that runs no engine")]
     std::thread::Builder::new().name(name.to_owned()).spawn(run).map(drop)
-}
-
-#[expect(clippy::disallowed_methods, reason = "a process that runs no engine")]
-fn pause() {
-    std::thread::sleep(LOOK);
 }

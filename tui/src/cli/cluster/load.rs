@@ -7,6 +7,7 @@
 use super::UpArgs;
 use super::moves::Moves;
 use super::processes::Processes;
+use crate::cli::pause;
 use crate::cli::refusal::Refusal;
 use pinwheel_engine::board;
 use pinwheel_engine::clock::Clock;
@@ -30,6 +31,8 @@ const SHOTS: usize = 512;
 const MOVE_WINDOW: Duration = Duration::from_millis(100);
 /// Longest wait for an engine's welcome.
 const GREETING: Duration = Duration::from_secs(20);
+/// Time between two turns of a load.
+pub(super) const TURN: Duration = Duration::from_micros(200);
 
 /// What was counted.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -244,7 +247,7 @@ impl Load {
             if self.elapsed() > from + GREETING {
                 return Err(refused("no welcome".to_owned()));
             }
-            pause();
+            pause(TURN);
         }
         Ok(client)
     }
@@ -258,7 +261,7 @@ impl Load {
     pub(super) fn step(&mut self, processes: &Processes) -> Result<(), Refusal> {
         let due = (self.elapsed().as_secs_f64() * self.rate_hz) as u64;
         self.pass(processes, Some(due))?;
-        pause();
+        pause(TURN);
         Ok(())
     }
 
@@ -314,7 +317,6 @@ impl Load {
         Ok(())
     }
 
-    /// The engine at `place` was killed.
     pub(super) fn note_kill(&mut self, place: usize) {
         let now = self.elapsed();
         let theirs = self.senders.iter_mut().filter(|sender| sender.at == place);
@@ -340,7 +342,6 @@ impl Load {
         Ok(())
     }
 
-    /// An answer to `stream` came.
     fn note_answer(&mut self, stream: usize) {
         let (now, interval) = (self.elapsed(), Duration::from_secs_f64(1.0 / self.rate_hz));
         let sender = &mut self.senders[stream];
@@ -392,7 +393,7 @@ impl Load {
         let is_done = |senders: &[Sender]| senders.iter().all(|sender| sender.answers.are_complete(sender.submitted));
         while !is_done(&self.senders) && self.elapsed() < until {
             self.pass(processes, None)?;
-            pause();
+            pause(TURN);
         }
         Ok(())
     }
@@ -411,11 +412,6 @@ impl Load {
             duplicated + out_of_order + wrong + errors
         )
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "the main thread of a command; it runs no engine")]
-pub(super) fn pause() {
-    std::thread::sleep(Duration::from_micros(200));
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 use super::UpArgs;
 use super::links::CuttableLink;
+use crate::cli::pause;
 use crate::cli::refusal::Refusal;
 use pinwheel_engine::clock::Clock;
 use pinwheel_hosts::local_socket;
@@ -22,7 +23,6 @@ use std::time::Duration;
 /// Time between two looks at a process.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// One engine.
 pub(super) struct Process {
     pub(super) name: String,
     child: Child,
@@ -32,7 +32,6 @@ pub(super) struct Process {
     is_over: bool,
 }
 
-/// All engines.
 pub(super) struct Processes {
     directory: PathBuf,
     all: Vec<Process>,
@@ -54,7 +53,6 @@ impl Processes {
         Ok(Processes { directory, all: Vec::new(), links: Vec::new(), clock: Clock::machine() })
     }
 
-    /// Starts all.
     pub(super) fn start(&mut self, args: &UpArgs) -> Result<(), Refusal> {
         let mut listening: Vec<String> = Vec::new();
         for number in 1..=args.count {
@@ -113,7 +111,7 @@ impl Processes {
                 if has_ended || waited > limit {
                     return Err(self.not_joined(place, has_ended));
                 }
-                pause();
+                pause(LOOK);
             }
         }
         Ok(true)
@@ -132,7 +130,6 @@ impl Processes {
         )
     }
 
-    /// Kills the engine at `place`.
     pub(super) fn kill(&mut self, place: usize) {
         let process = &mut self.all[place];
         let _ = process.child.kill();
@@ -163,7 +160,6 @@ impl Processes {
         self.links.len()
     }
 
-    /// Cuts the link `at` for `span`.
     pub(super) fn cut(&self, at: usize, span: Duration) {
         self.links[at].cut(self.clock.since_start(self.clock.ticks()).0, span);
     }
@@ -198,7 +194,7 @@ impl Processes {
                     let _ = process.child.wait();
                     break None;
                 }
-                pause();
+                pause(LOOK);
             };
             process.is_over = true;
             troubles.extend(trouble(&process.name, status, limit));
@@ -312,11 +308,6 @@ fn free_address() -> io::Result<String> {
     let own = Ipv4Addr::new(127, 1 + high % 128, middle, low);
     let listener = TcpListener::bind((own, 0)).or_else(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))?;
     Ok(listener.local_addr()?.to_string())
-}
-
-#[expect(clippy::disallowed_methods, reason = "the main thread of a command; it runs no engine")]
-fn pause() {
-    std::thread::sleep(LOOK);
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! CUDA-Q's configuration of decoders: YAML with the check matrices of each.
 //!
-//! Cold code reads it before anything starts. Bounds: [`CONFIG_BYTES_MAX`], and the limits of the
-//! engine's models. All decoders of one engine have one model; a configuration with several is
+//! Cold code reads it before anything starts. Bounds: those of [`crate::cli::shots::read_text`] and
+//! of the engine's models. All decoders of one engine have one model; a configuration with several is
 //! refused.
 //!
 //! | field | what it becomes |
@@ -25,8 +25,6 @@ use serde::de::IgnoredAny;
 use serde_saphyr::{Budget, Options, Spanned};
 use std::collections::BTreeMap;
 
-/// Largest configuration, bytes.
-pub const CONFIG_BYTES_MAX: u64 = 1 << 28;
 /// Most columns of a matrix.
 const COLUMNS_MAX: u32 = 1 << 22;
 /// Probability of each error where the configuration gives none: all are equally probable.
@@ -47,18 +45,16 @@ struct TypeOf {
 #[serde(deny_unknown_fields)]
 struct File {
     decoders: Spanned<Vec<Entry>>,
-    #[serde(default)]
     transport: Option<Transport>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Transport {
-    #[serde(default)]
     provider: Option<Spanned<String>>,
-    #[serde(default, rename = "args")]
+    #[serde(rename = "args")]
     _args: Option<IgnoredAny>,
-    #[serde(default, rename = "device_graph")]
+    #[serde(rename = "device_graph")]
     _device_graph: Option<IgnoredAny>,
 }
 
@@ -77,7 +73,6 @@ struct Entry {
     d: Spanned<Vec<i64>>,
     #[serde(default)]
     decoder_custom_args: Custom,
-    #[serde(default)]
     dispatch: Option<Spanned<String>>,
     #[serde(default, rename = "cuda_device_id")]
     _cuda_device_id: Option<IgnoredAny>,

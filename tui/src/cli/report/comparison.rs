@@ -5,7 +5,7 @@
 use super::super::compare::{Comparison, Difference, Rate};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_report::page::{Column, Markup};
-use pinwheel_report::report::{duration_text, short};
+use pinwheel_report::report::duration_text;
 
 /// Writes the section. `names` are those of this run and of the other one.
 pub fn write(compared: &Comparison, names: [&str; 2], page: &mut Markup) {
@@ -14,14 +14,7 @@ pub fn write(compared: &Comparison, names: [&str; 2], page: &mut Markup) {
     page.caption("Two rates differ if their 95 % intervals are disjoint.");
     let columns =
         [Column::Text("rate"), Column::Number("this run"), Column::Number("other run"), Column::Text("verdict")];
-    let rate = |row: &Rate| {
-        let side = |side: usize| match (row.rate[side], row.ci95[side]) {
-            (Some(rate), Some([low, high])) => format!("{} [{}, {}]", short(rate), short(low), short(high)),
-            _ => "not known".to_owned(),
-        };
-        let verdict = if row.differs { "differs" } else { "no difference shown" };
-        vec![row.words(), side(0), side(1), verdict.to_owned()]
-    };
+    let rate = |row: &Rate| vec![row.words(), row.in_run(0), row.in_run(1), row.verdict().to_owned()];
     // Nearly all shots miss the shortest deadlines: that says nothing of either run.
     let is_shown = |row: &&Rate| row.differs || row.rate.iter().flatten().any(|rate| *rate < 0.99 || *rate > 1.0);
     page.table(&columns, &compared.rates.iter().filter(is_shown).map(rate).collect::<Vec<_>>());

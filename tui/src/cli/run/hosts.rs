@@ -37,7 +37,6 @@ pub(super) fn bridge(request: &RunRequest, input: &Input) -> Option<(BridgeEnd, 
     request.hosts.as_ref().map(|_| bridge::bridge(input.model(), request.profile.input.streams))
 }
 
-/// Joins the other hosts.
 #[cfg(feature = "hosts")]
 pub(super) fn join(
     request: &RunRequest,

@@ -19,7 +19,7 @@
 use super::args::RunArgs;
 use super::aside::{Aside, spawn};
 use super::next_request::{allows_next_run, is_same, request};
-use super::{Reader, Run, open_sink};
+use super::{Reader, Run, WatchedRun, open_sink};
 use crate::cli::input::{self, Loaded};
 use crate::cli::places::UserPaths;
 use crate::cli::refusal::Refusal;
@@ -28,7 +28,7 @@ use crate::source::Reply;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::board::{self, Phase};
 use pinwheel_engine::engine::{Accepted, Actor, Command, Done, Engine, InputSpec, InputWanted, check_input};
-use pinwheel_engine::profile::Profile;
+use pinwheel_engine::profile::{OnHangup, Profile};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -128,24 +128,9 @@ impl RunSequence {
         self.run.as_ref().map(|run| run.engine()).ok_or_else(|| NO_RUN.to_owned())
     }
 
-    /// The current snapshot, or the last one of the run that ended.
-    pub(super) fn snapshot(&self) -> Option<Snapshot> {
-        let ended = || self.last.as_ref().map(|(snapshot, _)| snapshot.clone());
-        self.run.as_ref().map(|run| run.engine().snapshot()).or_else(ended)
-    }
-
     pub(super) fn profile(&self) -> Option<Arc<Profile>> {
         let ended = || self.last.as_ref().map(|(_, profile)| Arc::clone(profile));
         self.run.as_ref().map(|run| run.engine().profile()).or_else(ended)
-    }
-
-    /// Whether no run is active and none is going to start.
-    pub(super) fn is_finished(&self) -> bool {
-        match (&self.next, &self.run) {
-            (Next::Draining(..) | Next::Starting(..), _) => false,
-            (_, Some(run)) => run.engine().is_finished(),
-            (_, None) => true,
-        }
     }
 
     /// Executes a command of this process's console. A drain cancels the next run.
@@ -176,14 +161,6 @@ impl RunSequence {
         Ok(())
     }
 
-    /// Drains the engine after a signal; no run follows.
-    pub(super) fn request_drain(&mut self) {
-        self.cancel_next();
-        if let Some(run) = &self.run {
-            run.engine().request_drain();
-        }
-    }
-
     /// Cancels the next run, if its input is still loading or its predecessor still drains.
     fn cancel_next(&mut self) {
         self.ending = Ending::Requested;
@@ -194,54 +171,6 @@ impl RunSequence {
             next @ Next::Starting(..) => self.next = next,
             Next::None | Next::Draining(..) => {}
         }
-    }
-
-    /// Advances a change of input; returns the messages for the user.
-    pub(super) fn step(&mut self) -> Vec<Reply> {
-        if let Some(wanted) = self.run.as_ref().and_then(|run| run.engine().input_wanted()) {
-            match self.begin(&wanted.spec) {
-                Ok(loaded) => self.next = Next::Loading(wanted, loaded),
-                Err(said) => wanted.refuse(&said),
-            }
-        }
-        match std::mem::replace(&mut self.next, Next::None) {
-            Next::None => {}
-            Next::Loading(wanted, loaded) => match loaded.try_recv() {
-                Ok(Ok(prepared)) => self.drain_for(wanted, prepared),
-                Ok(Err(refusal)) => self.refuse(wanted, &refusal.to_string()),
-                Err(TryRecvError::Empty) => self.next = Next::Loading(wanted, loaded),
-                Err(TryRecvError::Disconnected) => {
-                    self.refuse(wanted, "the thread that loaded the input ended without a result")
-                }
-            },
-            Next::Draining(prepared, change) => match self.run.take() {
-                Some(run) if run.engine().is_finished() && run.engine().goes_on() => self.follow(run, prepared, change),
-                Some(run) if run.engine().is_finished() => {
-                    self.run = Some(run);
-                    let said = "the input change was cancelled, because the end of the engine was requested";
-                    self.replies.push(Reply::Refused(said.to_owned()));
-                }
-                run => {
-                    self.run = run;
-                    self.next = Next::Draining(prepared, change);
-                }
-            },
-            Next::Starting(begun, change) => match begun.try_recv() {
-                Ok(begun) => self.begun(begun, &change),
-                Err(TryRecvError::Empty) => self.next = Next::Starting(begun, change),
-                Err(TryRecvError::Disconnected) => self.fail("the thread that started it ended without a result"),
-            },
-        }
-        self.replies.extend(self.aside.refusal());
-        self.answers.retain(|answer| match answer.try_recv() {
-            Ok(Err(said)) => {
-                self.replies.push(Reply::Refused(said));
-                false
-            }
-            Ok(Ok(_)) | Err(TryRecvError::Disconnected) => false,
-            Err(TryRecvError::Empty) => true,
-        });
-        std::mem::take(&mut self.replies)
     }
 
     /// Starts a thread that loads and checks the new input, unless this run allows no next run.
@@ -338,16 +267,8 @@ impl RunSequence {
         let succeed = move || {
             let status = run.end(None, None, reader);
             let (request, loaded) = *prepared;
-            let begun = open_sink(&request, loaded.observables).and_then(|sink| {
-                Run::begin_on(
-                    request,
-                    loaded,
-                    sink,
-                    &start_options.logs,
-                    start_options.profiles.as_deref(),
-                    &start_options.user_paths,
-                )
-            });
+            let begun = open_sink(&request, loaded.observables)
+                .and_then(|sink| Run::begin_on(request, loaded, sink, &start_options));
             let _ = sender.send((status, begun.map(Box::new)));
         };
         match spawn("next-run", succeed) {
@@ -379,6 +300,82 @@ impl RunSequence {
         );
         self.replies.push(Reply::Refused(said.clone()));
         self.failed = Some(said);
+    }
+}
+
+impl WatchedRun for RunSequence {
+    /// The current snapshot, or the last one of the run that ended.
+    fn snapshot(&self) -> Option<Snapshot> {
+        let ended = || self.last.as_ref().map(|(snapshot, _)| snapshot.clone());
+        self.run.as_ref().map(|run| run.engine().snapshot()).or_else(ended)
+    }
+
+    fn on_hangup(&self) -> OnHangup {
+        self.profile().map_or(OnHangup::Detach, |profile| profile.on_hangup)
+    }
+
+    /// Drains the engine after a signal; no run follows.
+    fn request_drain(&mut self) {
+        self.cancel_next();
+        if let Some(run) = &self.run {
+            run.engine().request_drain();
+        }
+    }
+
+    /// Whether no run is active and none is going to start.
+    fn is_finished(&self) -> bool {
+        match (&self.next, &self.run) {
+            (Next::Draining(..) | Next::Starting(..), _) => false,
+            (_, Some(run)) => run.engine().is_finished(),
+            (_, None) => true,
+        }
+    }
+
+    fn step(&mut self) -> Vec<Reply> {
+        if let Some(wanted) = self.run.as_ref().and_then(|run| run.engine().input_wanted()) {
+            match self.begin(&wanted.spec) {
+                Ok(loaded) => self.next = Next::Loading(wanted, loaded),
+                Err(said) => wanted.refuse(&said),
+            }
+        }
+        match std::mem::replace(&mut self.next, Next::None) {
+            Next::None => {}
+            Next::Loading(wanted, loaded) => match loaded.try_recv() {
+                Ok(Ok(prepared)) => self.drain_for(wanted, prepared),
+                Ok(Err(refusal)) => self.refuse(wanted, &refusal.to_string()),
+                Err(TryRecvError::Empty) => self.next = Next::Loading(wanted, loaded),
+                Err(TryRecvError::Disconnected) => {
+                    self.refuse(wanted, "the thread that loaded the input ended without a result")
+                }
+            },
+            Next::Draining(prepared, change) => match self.run.take() {
+                Some(run) if run.engine().is_finished() && run.engine().goes_on() => self.follow(run, prepared, change),
+                Some(run) if run.engine().is_finished() => {
+                    self.run = Some(run);
+                    let said = "the input change was cancelled, because the end of the engine was requested";
+                    self.replies.push(Reply::Refused(said.to_owned()));
+                }
+                run => {
+                    self.run = run;
+                    self.next = Next::Draining(prepared, change);
+                }
+            },
+            Next::Starting(begun, change) => match begun.try_recv() {
+                Ok(begun) => self.begun(begun, &change),
+                Err(TryRecvError::Empty) => self.next = Next::Starting(begun, change),
+                Err(TryRecvError::Disconnected) => self.fail("the thread that started it ended without a result"),
+            },
+        }
+        self.replies.extend(self.aside.refusal());
+        self.answers.retain(|answer| match answer.try_recv() {
+            Ok(Err(said)) => {
+                self.replies.push(Reply::Refused(said));
+                false
+            }
+            Ok(Ok(_)) | Err(TryRecvError::Disconnected) => false,
+            Err(TryRecvError::Empty) => true,
+        });
+        std::mem::take(&mut self.replies)
     }
 }
 

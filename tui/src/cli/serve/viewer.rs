@@ -87,7 +87,6 @@ impl Console {
     }
 }
 
-/// All viewers.
 pub struct Viewers {
     token: Token,
     console: Console,

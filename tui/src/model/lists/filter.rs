@@ -13,7 +13,6 @@ use regex::bytes::{Regex, RegexBuilder};
 /// Most bytes of a compiled expression.
 const REGEX_BYTES: usize = 1 << 18;
 
-/// A parsed filter.
 #[derive(Clone, Debug, Default)]
 pub struct Filter(Vec<Term>);
 
@@ -28,9 +27,7 @@ struct Term {
 /// What a cell must contain.
 #[derive(Clone, Debug)]
 enum Wanted {
-    /// One of these words.
     Words(Vec<String>),
-    /// A match of this expression.
     Regex(Regex),
     /// Nothing: the expression is wrong, as this sentence says.
     Wrong(String),
@@ -61,7 +58,6 @@ impl Filter {
         self.0.is_empty()
     }
 
-    /// Whether `row` passes.
     pub fn passes(&self, model: &Model, list: List, row: usize) -> bool {
         let cell = |column: &Column| (column.name, (column.cell)(model, row).text.to_lowercase());
         let cells: Vec<(&str, String)> = list.columns().iter().map(cell).collect();

@@ -4,7 +4,7 @@
 use super::{Cell, List, REST, Spec, by_place, column, drawn_by_the_view};
 use crate::model::{Model, Overlay, Zoom};
 use crate::theme::Tone;
-use pinwheel_engine::board::snapshot::{SiloView, SlotState, SlotView};
+use pinwheel_engine::board::snapshot::{SlotState, SlotView};
 
 pub(super) static SPEC: Spec = Spec {
     columns: &[
@@ -21,17 +21,13 @@ pub(super) static SPEC: Spec = Spec {
             on(m, row, |slot, _| Cell::maybe(slot.worker.map(f64::from), |worker| format!("worker {worker}")))
         }),
     ],
-    len: |model| silo(model).map_or(0, |silo| silo.slots.len()),
+    len: |model| model.silo().map_or(0, |silo| silo.slots.len()),
     key: by_place,
     details: drawn_by_the_view,
 };
 
-fn silo(model: &Model) -> Option<&SiloView> {
-    model.picture()?.snapshot.silos.get(model.cursor.silo)
-}
-
 fn on(model: &Model, row: usize, cell: impl Fn(&SlotView, usize) -> Cell) -> Cell {
-    let slot = silo(model).and_then(|silo| silo.slots.get(row));
+    let slot = model.silo().and_then(|silo| silo.slots.get(row));
     slot.map_or_else(Cell::absent, |slot| cell(slot, row))
 }
 
@@ -43,7 +39,6 @@ pub fn is_listed(model: &Model) -> bool {
     model.zoom != Zoom::Both || is_filtered
 }
 
-/// A slot's state in words.
 pub fn word(state: SlotState) -> &'static str {
     match state {
         SlotState::Idle => "idle",

@@ -18,17 +18,13 @@ pub(super) static SPEC: Spec = Spec {
         column("launches", [9, 9, 9], |m, row| on(m, row, |_, worker, _| Cell::count(worker.launches))),
         column("idle bit", [REST, REST, REST], |m, row| on(m, row, idle_bit)),
     ],
-    len: |model| silo(model).map_or(0, |silo| silo.workers.len()),
+    len: |model| model.silo().map_or(0, |silo| silo.workers.len()),
     key: by_place,
     details,
 };
 
-fn silo(model: &Model) -> Option<&SiloView> {
-    model.picture()?.snapshot.silos.get(model.cursor.silo)
-}
-
 fn on(model: &Model, row: usize, cell: impl Fn(&SiloView, &WorkerView, usize) -> Cell) -> Cell {
-    let found = silo(model).and_then(|silo| Some(cell(silo, silo.workers.get(row)?, row)));
+    let found = model.silo().and_then(|silo| Some(cell(silo, silo.workers.get(row)?, row)));
     found.unwrap_or_else(Cell::absent)
 }
 
@@ -69,7 +65,7 @@ fn idle_bit(silo: &SiloView, worker: &WorkerView, row: usize) -> Cell {
 }
 
 fn details(model: &Model, row: usize) -> Vec<Line> {
-    let Some((silo, worker)) = silo(model).and_then(|silo| Some((silo, silo.workers.get(row)?))) else {
+    let Some((silo, worker)) = model.silo().and_then(|silo| Some((silo, silo.workers.get(row)?))) else {
         return Vec::new();
     };
     let (now, what) = match worker.state {

@@ -3,10 +3,8 @@
 use super::{SyntheticFaults, snapshot};
 use crate::source::past::Past;
 use crate::source::{Offer, Source, offers_of};
-use pinwheel_engine::board::SpinPolicy;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::Command;
-use pinwheel_engine::profile;
 use pinwheel_engine::profile::Profile;
 use std::time::Duration;
 
@@ -51,11 +49,7 @@ impl Source for Synthetic {
     fn snapshot(&mut self) -> Option<Snapshot> {
         self.tenths += 1;
         let mut snapshot = snapshot(self.tenths, SyntheticFaults::None);
-        let policy = match self.current.1.spin {
-            profile::SpinPolicy::Prod => SpinPolicy::Prod,
-            profile::SpinPolicy::Lab => SpinPolicy::Lab,
-            profile::SpinPolicy::Shared => SpinPolicy::Shared,
-        };
+        let policy = self.current.1.spin;
         let epoch = 1 + self.applied.len() as u64;
         snapshot.engine.profile.clone_from(&self.current.0);
         snapshot.engine.spin_requested = policy;

@@ -124,7 +124,6 @@ fn reason(model: &Model) -> Option<Line> {
     (!model.why.is_empty()).then(|| (format!("why: {}", model.why), Tone::Plain))
 }
 
-/// "Drain and quit?"
 pub fn quit(model: &Model, pen: &mut Pen<'_>) {
     let mut lines = vec![
         ("The feed stops; every shot that was accepted is answered.".to_owned(), Tone::Plain),
@@ -134,14 +133,12 @@ pub fn quit(model: &Model, pen: &mut Pen<'_>) {
     question("drain and quit?", NARROW, lines, &answers(model, "drain and quit", "go on", WHY), pen);
 }
 
-/// "Quit with shots unanswered?"
 pub fn force(model: &Model, pen: &mut Pen<'_>) {
     let lines = vec![(format!("✖ {} shots would stay unanswered.", count(open(model))), Tone::Bad)];
     let title = "quit before the drain is over?";
     question(title, NARROW, lines, &answers(model, "quit now", "let it finish", None), pen);
 }
 
-/// "Do this?"
 pub fn command(model: &Model, command: &Command, pen: &mut Pen<'_>) {
     let mut lines = meaning(command, open(model), &model.keymap);
     lines.extend(reason(model));
@@ -180,7 +177,7 @@ fn whose(model: &Model) -> String {
     }
 }
 
-/// The same, for a command that takes a typed word.
+/// As [`command`], for one that takes a typed word.
 pub fn typed(model: &Model, command: &Command, text: &str, pen: &mut Pen<'_>) {
     let word = word(command).unwrap_or_default();
     let mut lines = meaning(command, open(model), &model.keymap);
@@ -192,9 +189,7 @@ pub fn typed(model: &Model, command: &Command, text: &str, pen: &mut Pen<'_>) {
 
 /// Input of a stream and its target silo.
 pub fn moved(model: &Model, text: &str, pen: &mut Pen<'_>) {
-    let (keep, back) = note_keys(model);
-    let keys = format!("{keep}: ask    {back}: nothing moves");
-    writing("which stream, and to which silo: 3 1", text, &keys, pen);
+    writing(model, "which stream, and to which silo: 3 1", text, ["ask", "nothing moves"], pen);
 }
 
 /// The keys that keep a written text and discard it.
@@ -203,39 +198,31 @@ fn note_keys(model: &Model) -> (String, String) {
     (key(Action::Confirm), key(Action::Cancel))
 }
 
-/// Input of another shot source.
 pub fn input(model: &Model, text: &str, pen: &mut Pen<'_>) {
     let title = "input: sampler, a file of shots, udp:ADDRESS:PORT, unix:PATH, shm:NAME";
-    let (keep, back) = note_keys(model);
-    let keys = format!("{keep}: ask    {back}: stay    also --dem F, --observables F, --format F");
-    writing(title, text, &keys, pen);
+    writing(model, title, text, ["ask", "stay    also --dem F, --observables F, --format F"], pen);
 }
 
-/// Input of a reason.
 pub fn why(model: &Model, text: &str, pen: &mut Pen<'_>) {
-    let (keep, back) = note_keys(model);
-    let keys = format!("{keep}: back to the question    {back}: as it was");
-    writing("reason, kept with the action", text, &keys, pen);
+    writing(model, "reason, kept with the action", text, ["back to the question", "as it was"], pen);
 }
 
-/// Input of a note.
 pub fn note(model: &Model, text: &str, pen: &mut Pen<'_>) {
-    let (keep, back) = note_keys(model);
-    writing("a note, kept with the run", text, &format!("{keep}: keep    {back}: no note"), pen);
+    writing(model, "a note, kept with the run", text, ["keep", "no note"], pen);
 }
 
-/// Input of a rate.
 pub fn rate(model: &Model, text: &str, pen: &mut Pen<'_>) {
     let now = model.live.picture.as_ref().and_then(|picture| picture.snapshot.engine.rate_hz);
-    let now = now.map_or_else(|| "unlimited".to_owned(), |hz| format!("{hz:.0}/s"));
-    let (keep, back) = note_keys(model);
-    let keys = format!("{keep}: take it    {back}: stay at {now}");
-    writing("shots per second of all streams, or max; then why, if you like", text, &keys, pen);
+    let stay = now.map_or_else(|| "stay at unlimited".to_owned(), |hz| format!("stay at {hz:.0}/s"));
+    let title = "shots per second of all streams, or max; then why, if you like";
+    writing(model, title, text, ["take it", &stay], pen);
 }
 
-fn writing(title: &str, text: &str, keys: &str, pen: &mut Pen<'_>) {
+/// An input line; below it, what keeps the text and what discards it.
+fn writing(model: &Model, title: &str, text: &str, [kept, discarded]: [&str; 2], pen: &mut Pen<'_>) {
+    let (keep, back) = note_keys(model);
     let lines = vec![(written(text, pen), Tone::Plain)];
-    question(title, WIDTH, lines, keys, pen);
+    question(title, WIDTH, lines, &format!("{keep}: {kept}    {back}: {discarded}"), pen);
 }
 
 /// The end of the input in one row: the next letter appears there.

@@ -9,7 +9,6 @@ use crate::widgets::pen::Pen;
 /// Columns, if the screen has them.
 const WIDTH: u16 = 76;
 
-/// Draws the list.
 pub fn draw(model: &Model, pen: &mut Pen<'_>) {
     let offers = model.offers.as_deref().unwrap_or_default();
     let hint = "A gentler spin policy applies at once; other switches ask first.";

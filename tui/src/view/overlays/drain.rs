@@ -5,6 +5,7 @@ use crate::keymap::{Action, Scope};
 use crate::model::lists::slot_word;
 use crate::model::{Model, Picture};
 use crate::theme::Tone;
+use crate::view::panels::worker_of;
 use crate::widgets::format::{count, time};
 use crate::widgets::pen::Pen;
 use pinwheel_engine::board::snapshot::SlotState;
@@ -54,7 +55,7 @@ fn unanswered(picture: &Picture, pen: &mut Pen<'_>) {
     let rows = usize::from(pen.height());
     let shown = if total > rows { rows.saturating_sub(1) } else { rows };
     for (y, (silo, i, slot)) in (0..).zip(held.take(shown)) {
-        let worker = slot.worker.map_or_else(|| "no worker".to_owned(), |worker| format!("worker {worker}"));
+        let worker = worker_of(slot);
         let text = format!(
             "silo {silo} slot {i}: stream {} shot {}, {} for {}, {worker}",
             slot.stream,

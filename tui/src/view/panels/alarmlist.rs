@@ -22,7 +22,6 @@ const EMPTY: Empty<'_> = Empty {
 /// Most rows of the list, in percent: the details need the rest.
 const LIST_PERCENT: usize = 40;
 
-/// Draws list and details.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let alarms = &picture.snapshot.alarms;
     let counts = incident_counts(&picture.snapshot);

@@ -11,7 +11,6 @@ use crate::widgets::format::{count, time, time_of_day};
 use crate::widgets::pen::Pen;
 use pinwheel_engine::board::snapshot::IncidentView;
 
-/// Draws title and list.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let incidents = &picture.snapshot.incidents;
     let counts = incident_counts(&picture.snapshot);

@@ -23,7 +23,6 @@ const AGE_MARKED: u64 = 4;
 /// A line of the right part.
 type Line = (String, Tone);
 
-/// Draws the view.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let x = pen.rule(0, View::Arbiter.heading());
     let Some((silo, derived)) = shown_silo(model, picture, "Pages appear with their arbiter.", pen) else { return };
@@ -147,8 +146,7 @@ fn left(arbiter: &ArbiterView, rates: &[f64], pen: &mut Pen<'_>) {
 
 /// The last line that the right part of a view of this size can begin with.
 pub fn scroll_last(model: &Model, (width, height): (u16, u16)) -> usize {
-    let silo = model.picture().and_then(|picture| picture.snapshot.silos.get(model.cursor.silo));
-    let Some((silo, arbiter)) = silo.and_then(|silo| Some((silo, silo.arbiter.as_ref()?))) else { return 0 };
+    let Some((silo, arbiter)) = model.silo().and_then(|silo| Some((silo, silo.arbiter.as_ref()?))) else { return 0 };
     let lines = lines(arbiter, silo.moves.as_ref(), usize::from(width.saturating_sub(LEFT + 1)));
     lines.len().saturating_sub(usize::from(height.saturating_sub(HEAD)))
 }

@@ -40,7 +40,6 @@ fn per_s(rate: f64) -> String {
     }
 }
 
-/// Draws the view.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     pen.rule(0, View::Chart.heading());
     let points = model.lookups.chart.rows();

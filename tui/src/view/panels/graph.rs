@@ -23,7 +23,6 @@ const SHADOW: u16 = 46;
 /// First row of the workers.
 const WORKERS: u16 = 14;
 
-/// Draws the view.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let x = pen.rule(0, View::Graph.heading());
     let Some((silo, derived)) = shown_silo(model, picture, "Tasks appear with the first shots.", pen) else { return };

@@ -13,7 +13,6 @@ use crate::widgets::pen::Pen;
 use pinwheel_engine::board::Phase;
 use pinwheel_engine::board::snapshot::EngineView;
 
-/// Draws both rows.
 pub fn draw(model: &Model, pen: &mut Pen<'_>) {
     let Some(picture) = model.picture() else {
         pen.put(1, 0, "pinwheel", Tone::Title);

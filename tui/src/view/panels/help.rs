@@ -35,7 +35,6 @@ fn columns(width: u16) -> u16 {
     if width >= TWO_COLUMNS { 2 } else { 1 }
 }
 
-/// Draws the view.
 pub fn draw(model: &Model, pen: &mut Pen<'_>) {
     pen.rule(0, View::Help.heading());
     let width = pen.width();

@@ -20,7 +20,6 @@ const TRENDS_MIN: u16 = 2;
 /// Columns of the label before map and mask.
 const LABEL: u16 = 7;
 
-/// Draws the view.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let (width, height) = (pen.width(), pen.height());
     let shows = |panel| !model.chosen.hides(panel);

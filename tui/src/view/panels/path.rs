@@ -24,7 +24,6 @@ struct Station {
     tail: (String, Tone),
 }
 
-/// Draws the path.
 pub fn draw(silo: &SiloView, derived: &SiloDerived, pen: &mut Pen<'_>) {
     for (y, label) in [(1, "now"), (2, "p50"), (3, "p99")] {
         pen.put(1, y, label, Tone::Dim);

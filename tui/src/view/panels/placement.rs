@@ -25,7 +25,6 @@ const ROWS: u16 = 10;
 /// Rows above the silos.
 const HEAD: u16 = 6;
 
-/// Draws the view.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     pen.rule(0, View::Placement.heading());
     let Some(placement) = &picture.snapshot.placement else {

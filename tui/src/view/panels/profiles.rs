@@ -17,7 +17,6 @@ use crate::widgets::format::time;
 use crate::widgets::pen::Pen;
 use pinwheel_engine::profile::{Applies, Change};
 
-/// Draws the view.
 pub fn draw(model: &Model, pen: &mut Pen<'_>) {
     pen.rule(0, View::Profiles.heading());
     let height = pen.height();

@@ -2,7 +2,7 @@
 //! the selected slot.
 
 use super::table::{self, Empty};
-use super::{rows_of, scrolled, shown_silo, slotmap, waits_on, which_silo};
+use super::{rows_of, scrolled, shown_silo, slotmap, waits_on, which_silo, worker_of};
 use crate::model::derived::SiloDerived;
 use crate::model::lists::{List, are_slots_listed, slot_word};
 use crate::model::target::Target;
@@ -26,7 +26,6 @@ const LIFE_ACROSS: u16 = 4;
 /// Rows of the timestamps one per row, title included.
 const LIFE_DOWN: u16 = 8;
 
-/// Draws the view.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let Some((silo, derived)) = shown_silo(model, picture, "Slots appear when the ring is made.", pen) else { return };
     if are_slots_listed(model) {
@@ -83,10 +82,6 @@ fn map(model: &Model, snapshot: &Snapshot, silo: &SiloView, derived: &SiloDerive
     let side_at = LABEL + u16::try_from(per_row).unwrap_or(u16::MAX) + 1;
     let (width, height) = (pen.width(), pen.height());
     side(model, silo, derived, &mut pen.part(side_at, 1, width.saturating_sub(side_at), height.saturating_sub(1)));
-}
-
-fn worker_of(slot: &SlotView) -> String {
-    slot.worker.map_or_else(|| "no worker".to_owned(), |worker| format!("worker {worker}"))
 }
 
 /// Beside the map: the silo, and each state's glyph with its number of slots.

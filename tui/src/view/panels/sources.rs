@@ -17,7 +17,6 @@ use pinwheel_engine::streams::SourceKind;
 /// Rows of senders at the bottom with their heading, if the screen has them.
 const PEER_ROWS: u16 = 5;
 
-/// Draws the view.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     pen.rule(0, View::Sources.heading());
     let Some(source) = picture.snapshot.sources.first() else {
@@ -42,8 +41,11 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let height = pen.height();
     let table = &mut pen.rows(y, height - below);
     match source.kind {
-        SourceKind::Cudaq => decoders::draw(model, source, rates.map(|rates| rates.streams.as_slice()), table),
-        SourceKind::Udp | SourceKind::Unix | SourceKind::Shm => streams(model, source, rates, table),
+        SourceKind::Cudaq => {
+            let row = |stream: &SourceStream, per_s, pen: &mut Pen<'_>, y| decoders::row(stream, per_s, source, pen, y);
+            streams((model, source), rates, &decoders::COLUMNS, table, row);
+        }
+        SourceKind::Udp | SourceKind::Unix | SourceKind::Shm => streams((model, source), rates, &COLUMNS, table, row),
     }
     senders(source, rates, &mut pen.rows(height - below, height));
 }
@@ -133,7 +135,7 @@ fn advice(source: &SourceView) -> String {
     }
 }
 
-const COLUMNS: [(u16, &str); 11] = [
+const COLUMNS: [(u16, &str); 13] = [
     (1, "stream"),
     (8, "shots"),
     (16, "taken"),
@@ -145,17 +147,25 @@ const COLUMNS: [(u16, &str); 11] = [
     (60, "broken"),
     (67, "stale"),
     (73, "silent"),
+    (82, "misfits"),
+    (92, "restarts"),
 ];
 
-fn streams(model: &Model, source: &SourceView, rates: Option<&SourceRates>, pen: &mut Pen<'_>) {
+/// Draws the headings, and with `row` the streams for which there is room. `row` takes a stream
+/// and its shots a second.
+fn streams(
+    (model, source): (&Model, &SourceView),
+    rates: Option<&SourceRates>,
+    headings: &[(u16, &str)],
+    pen: &mut Pen<'_>,
+    row: impl Fn(&SourceStream, Option<f64>, &mut Pen<'_>, u16),
+) {
     if pen.height() < 2 {
         return;
     }
-    for (x, heading) in COLUMNS {
-        pen.put(x, 0, heading, Tone::Dim);
+    for (x, heading) in headings {
+        pen.put(*x, 0, heading, Tone::Dim);
     }
-    pen.put(82, 0, "misfits", Tone::Dim);
-    pen.put(92, 0, "restarts", Tone::Dim);
     let visible = rows_of(pen, 1);
     let first = scrolled(model.cursor.source, visible, source.streams.len());
     for (y, stream) in (1..).zip(source.streams.iter().skip(first)).take(visible) {
@@ -183,13 +193,13 @@ fn row(stream: &SourceStream, per_s: Option<f64>, pen: &mut Pen<'_>, y: u16) {
         count(stream.incomplete),
         count(stream.stale),
         time_or_dash(stream.silent_ns),
+        count(stream.malformed),
+        count(stream.restarts),
     ];
-    let faults = [0, 0, 0, 0, 0, missing, stream.duplicates, stream.reordered, stream.incomplete, stream.stale, 0];
+    let SourceStream { duplicates, reordered, incomplete, stale, malformed, restarts, .. } = *stream;
+    let faults = [0, 0, 0, 0, 0, missing, duplicates, reordered, incomplete, stale, 0, malformed, restarts];
     for (((x, _), text), fault) in COLUMNS.into_iter().zip(texts).zip(faults) {
         pen.put(x, y, &text, if fault == 0 { Tone::Plain } else { Tone::Warn });
-    }
-    for (x, value) in [(82, stream.malformed), (92, stream.restarts)] {
-        pen.put(x, y, &count(value), if value == 0 { Tone::Plain } else { Tone::Warn });
     }
 }
 

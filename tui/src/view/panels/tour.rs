@@ -10,7 +10,6 @@ use crate::widgets::wrap;
 /// Rows that it takes.
 pub const ROWS: u16 = 5;
 
-/// Draws the step.
 pub fn draw(model: &Model, tour: Tour, pen: &mut Pen<'_>) {
     pen.blank();
     let help = model.keymap.first_key(Scope::Views, Action::Show(View::Help));

@@ -16,7 +16,6 @@ const EMPTY: Empty<'_> = Empty {
     fill: "Workers come with a device: --device auto, sim or cuda, and workers: in the profile.",
 };
 
-/// Draws the view.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let Some((silo, derived)) = shown_silo(model, picture, "Workers appear with their device.", pen) else { return };
     let height = pen.height();

@@ -224,8 +224,7 @@ blocks! {
         gaps: [GapRow; GAPS_MAX],
     } + {
         /// Its roles in call order.
-        roles: Vec<RoleView> = block.roles.iter().take(get(&block.roles_count) as usize)
-            .map(|role| RoleView::read(role, now)).collect(),
+        roles: Vec<RoleView> = block.own_roles().iter().map(|role| RoleView::read(role, now)).collect(),
         /// Policy asked of this thread (after refusals).
         policy_requested: SpinPolicy = SpinOrder::unpack(get(&block.policy_requested)).policy,
         /// Policy that it runs.

@@ -1,14 +1,36 @@
-//! Computed fields of a hot thread's view.
+//! What a hot thread's block says of the thread and its roles.
 
 use crate::board::get;
-use crate::board::layout::ThreadBlock;
+use crate::board::layout::{RoleBlock, ThreadBlock};
 use crate::board::reading::{Now, if_any};
 use crate::board::snapshot::{CompetitorView, MemoryView, NoiseView, PriorityView};
 use crate::profile::Priority;
-use crate::roles::ThreadState;
+use crate::roles::{RoleKind, ThreadState};
 use std::sync::atomic::AtomicU64;
 
+impl RoleBlock {
+    /// What the role does.
+    pub fn kind(&self) -> RoleKind {
+        RoleKind::ALL[(get(&self.identity) & 0xff) as usize % RoleKind::ALL.len()]
+    }
+
+    /// Silo of the role.
+    pub fn silo(&self) -> u32 {
+        (get(&self.identity) >> 8) as u32
+    }
+
+    /// Number among the silo's decode workers; 0 for other roles.
+    pub fn index(&self) -> u32 {
+        (get(&self.identity) >> 40) as u32
+    }
+}
+
 impl ThreadBlock {
+    /// The blocks of its roles, in call order; none before they are planned.
+    pub fn own_roles(&self) -> &[RoleBlock] {
+        &self.roles[..(get(&self.roles_count) as usize).min(self.roles.len())]
+    }
+
     pub(in crate::board) fn state(&self) -> ThreadState {
         match get(&self.state) {
             0 => ThreadState::Starting,

@@ -11,9 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::sign::{self, HostKey, SignatureError};
 use super::{Interrupts, Observations, Row, judge, probe};
-use crate::clock::Clock;
+use crate::clock::{Clock, utc_text};
 use crate::host::HostFacts;
-use crate::host::utc::utc_text;
 
 /// The report that `pinwheel check` prints and stores.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

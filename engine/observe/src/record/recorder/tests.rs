@@ -99,7 +99,7 @@ fn there_is_a_snapshot_every_tenth_of_a_second_and_the_shadow_is_what_the_file_s
     tape.play(Ticks(0), Ticks(u64::MAX), |moment| ticks.push(moment.at.0)).unwrap();
     assert_eq!(ticks.len(), 124);
     assert!(ticks.windows(2).all(|pair| pair[1] - pair[0] == SNAPSHOT_PERIOD.0));
-    assert_eq!(&tape.at(Ticks(u64::MAX)).unwrap().unwrap().image, bench.recorder.shadow());
+    assert_eq!(&tape.at(Ticks(u64::MAX)).unwrap().unwrap().image, bench.recorder.encoder.shadow());
     let view = bench.board.snapshot(&bench.recorder.clock).recorder;
     assert_eq!((view.state, view.frames, view.samples, view.trouble), (RecorderState::Disk, 124, 12_345, None));
     assert_eq!(view.bytes, tape.bytes());

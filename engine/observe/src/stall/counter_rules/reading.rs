@@ -2,7 +2,7 @@
 //!
 //! Plain copies of the board's words. On the watchdog's thread. Bounded by the shape.
 
-use crate::board::layout::{ANSWER_READERS_MAX, ERRORS_MAX, ROLES_MAX};
+use crate::board::layout::{ANSWER_READERS_MAX, ERRORS_MAX};
 use crate::board::{self, Board, Stage, get};
 use crate::roles::RoleKind;
 use crate::units::{TickRate, Ticks};
@@ -127,11 +127,8 @@ pub(super) struct ThreadReading {
 impl ThreadReading {
     fn of(board: &Board, index: usize) -> ThreadReading {
         let block = board.thread(index);
-        let roles = (get(&block.roles_count) as usize).min(ROLES_MAX);
         let role = |block: &board::RoleBlock| {
-            let identity = get(&block.identity);
-            let kind = (identity & 0xff) as usize;
-            let (silo, index) = ((identity >> 8 & 0xffff_ffff) as usize, (identity >> 40) as usize);
+            let (kind, silo, index) = (block.kind() as usize, block.silo() as usize, block.index() as usize);
             RoleReading {
                 kind,
                 items: get(&block.items),
@@ -147,7 +144,7 @@ impl ThreadReading {
             frames_busy: get(&block.frames_busy),
             frames: get(&block.frames),
             allocations: get(&block.allocations).saturating_sub(1),
-            roles: block.roles[..roles].iter().map(role).collect(),
+            roles: block.own_roles().iter().map(role).collect(),
         }
     }
 }

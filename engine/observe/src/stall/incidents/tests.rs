@@ -212,10 +212,10 @@ fn whatever_the_alarms_each_has_a_root_that_is_its_own() {
     let sites =
         [HOT, WORK, SILO, Site::Silo(0, 2), Site::Silo(1, 14), Site::Engine(1), Site::Engine(2), Site::Stream(3)];
     let all: Vec<Sign> = RuleId::ALL
-        .iter()
+        .into_iter()
         .flat_map(|rule| sites.iter().map(move |site| (rule, site)))
         .enumerate()
-        .map(|(at, (rule, site))| sign(*rule, *site, Cause::ALL[at % Cause::ALL.len()], 1_000 + at as u64 * 7 % 400))
+        .map(|(at, (rule, site))| sign(rule, *site, Cause::ALL[at % Cause::ALL.len()], 1_000 + at as u64 * 7 % 400))
         .collect();
     let found = roots(&all);
     assert!(found.iter().all(|root| found[*root] == *root));

@@ -78,7 +78,7 @@ impl Watchdog {
         let block = board.thread(index);
         let (state, heartbeat) = (board::get(&block.state), board::get(&block.heartbeat));
         if self.threads[index].episode.as_ref().is_some_and(|episode| episode.heartbeat != heartbeat || state >= 2) {
-            self.recover(index, now, actions);
+            self.recover(index, now);
         }
         let (since, limit_ns) = match state {
             1 if heartbeat > 0 => (Ticks(heartbeat), limit_ns),
@@ -201,7 +201,7 @@ impl Watchdog {
     }
 
     /// Ends the episode, with a last reading and the exact length.
-    fn recover(&mut self, index: usize, now: Ticks, _actions: &mut dyn WatchdogActions) {
+    fn recover(&mut self, index: usize, now: Ticks) {
         let Some(mut episode) = self.threads[index].episode.take() else { return };
         let board = Arc::clone(&self.config.board);
         let onset = self.alarms.record(episode.place).onset;
@@ -233,7 +233,7 @@ impl Watchdog {
     }
 
     /// Takes stacks that have come, and discards late ones.
-    pub(super) fn take_stacks(&mut self, now: Ticks, _actions: &mut dyn WatchdogActions) {
+    pub(super) fn take_stacks(&mut self, now: Ticks) {
         if let Some(index) = self.asked
             && let Some(sample) = self.sampler.as_mut().and_then(super::Sampler::take)
         {

@@ -7,7 +7,6 @@
 //! It is told of roots alone: one call for one cause. Whether an alarm is one is known only now.
 
 use super::{Thread, Watchdog};
-use crate::board;
 use crate::board::alarms::{AlarmRecord, AlarmState, Site};
 use crate::profile::{OnAlarm, Severity};
 use crate::stall::alarm_table::Incident;
@@ -163,11 +162,9 @@ impl Watchdog {
         if index >= self.config.board.shape().threads as usize {
             return u64::MAX;
         }
-        let block = self.config.board.thread(index);
-        let roles = (board::get(&block.roles_count) as usize).min(block.roles.len());
-        let silo = |role: &board::RoleBlock| board::get(&role.identity) >> 8 & 63;
+        let roles = self.config.board.thread(index).own_roles();
         // Before its roles are built it may be any.
-        if roles == 0 { u64::MAX } else { block.roles[..roles].iter().fold(0, |mask, role| mask | 1 << silo(role)) }
+        if roles.is_empty() { u64::MAX } else { roles.iter().fold(0, |mask, role| mask | 1 << (role.silo() & 63)) }
     }
 
     /// Runs the operator's program for new alarms that are roots.

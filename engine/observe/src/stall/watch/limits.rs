@@ -451,9 +451,9 @@ fn stalls_dead_roles_and_lost_devices_explain_other_alarms_and_of_several_alike_
     let explains = [RuleId::Heartbeat, RuleId::FrameGap, RuleId::Frozen, RuleId::RoleDied, RuleId::DeviceLost];
     for rule in RuleId::ALL {
         let mut world = world(Vec::new());
-        raised(&mut world, *rule);
+        raised(&mut world, rule);
         let found = world.dog.recent(now(&world)).map(|recent| recent.sentence);
-        assert_eq!(found, explains.contains(rule).then(|| rule.name().to_owned()));
+        assert_eq!(found, explains.contains(&rule).then(|| rule.name().to_owned()));
     }
     let mut world = world(Vec::new());
     let board = std::sync::Arc::clone(&world.board);

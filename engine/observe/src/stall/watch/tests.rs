@@ -395,9 +395,10 @@ fn a_core_that_goes_offline_is_named_and_its_thread_is_pinned_again_when_it_is_b
     let start = world.clock.ticks();
     let is_recorded = recorded_from(&world, start);
     online(&world, "0-6");
-    for _ in 0..5 {
+    for turn in 0..5 {
         board::add(&world.board.thread(0).frames_elsewhere, 1_000);
         world.run(100 * MS, [true, true]);
+        assert_eq!((world.done.notes.len(), world.done.released.as_slice()), (1, &[7][..]), "{turn}: within 100 ms");
     }
     let alarm = world.alarm(RuleId::Affinity, Site::Thread(0)).unwrap();
     assert_eq!((alarm.cause.as_str(), alarm.state), ("core offline", AlarmState::Active));
@@ -463,9 +464,10 @@ fn a_core_that_leaves_the_cpuset_is_named_and_its_thread_is_pinned_again_once_it
     cpuset(&world, "0-7");
     world.run(300 * MS, [true, true]);
     cpuset(&world, "0-6");
-    for _ in 0..5 {
+    for turn in 0..5 {
         board::add(&world.board.thread(0).frames_elsewhere, 1_000);
         world.run(100 * MS, [true, true]);
+        assert_eq!((world.done.notes.len(), world.done.released.as_slice()), (1, &[7][..]), "{turn}: within 100 ms");
     }
     let alarm = world.alarm(RuleId::Affinity, Site::Thread(0)).unwrap();
     assert_eq!((alarm.cause.as_str(), world.done.released.as_slice()), ("core outside cpuset", &[7][..]));

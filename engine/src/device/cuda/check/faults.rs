@@ -8,7 +8,7 @@ use super::line::{Line, described};
 use super::measure::{draw, exact, line};
 use super::{Bench, StepResult};
 use crate::device::Launched;
-use pinwheel_edge::slot::workers::State;
+use pinwheel_edge::slot::workers::WorkerState;
 use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::time::Duration;
@@ -96,7 +96,7 @@ pub(super) fn late(bench: &mut Bench<'_>) -> StepResult {
             return Err("the late graph never completed".to_owned());
         }
     }
-    if line.finish(w) || line.works.bank.state(w).1 != State::Free {
+    if line.finish(w) || line.works.bank.state(w).1 != WorkerState::Free {
         return Err("the late completion was not classified as late".to_owned());
     }
     let us = bench.ns(from, bench.clock.ticks()) as f64 / 1e3;

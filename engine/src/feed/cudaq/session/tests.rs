@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "harness")]
 
-use super::{Session, State, Verdict};
+use super::{DecoderState, Session, Verdict};
 use crate::feed::cudaq::frame::{Call, Function, Status};
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 
@@ -50,7 +50,7 @@ fn corrections_are_kept_until_they_are_cleared_and_new_measurements_hide_them() 
     // Two volumes add up, modulo 2.
     assert!(session.answer(1, Some(&words(3))));
     assert_eq!(get(&mut session, 2, true), Verdict::Corrections(words(2)));
-    assert_eq!((get(&mut session, 2, true), session.state()), (NOT_READY, State::Collecting));
+    assert_eq!((get(&mut session, 2, true), session.state()), (NOT_READY, DecoderState::Collecting));
     decoded(&mut session, 2, 1);
     assert_eq!(get(&mut session, 2, true), Verdict::Corrections(words(1)), "from zero again");
 }
@@ -78,7 +78,7 @@ fn a_failed_session_stays_so_until_it_is_reset() {
         let is_malformed = matches!(failing, Call::Malformed(_));
         assert_eq!(session.call(&failing), if is_malformed { BAD } else { OK });
         assert_eq!((get(&mut session, 2, true), get(&mut session, 2, true)), (FAILED, FAILED));
-        assert_eq!((enqueue(&mut session, 3, &[2]), session.state()), (OK, State::Failed));
+        assert_eq!((enqueue(&mut session, 3, &[2]), session.state()), (OK, DecoderState::Failed));
         assert_eq!((session.call(&Call::Reset), get(&mut session, 2, false)), (OK, NOT_READY));
         decoded(&mut session, 1, 1);
         assert_eq!(get(&mut session, 2, true), Verdict::Corrections(words(1)), "the reset cleared the corrections");
@@ -88,7 +88,7 @@ fn a_failed_session_stays_so_until_it_is_reset() {
         [session.call(&malformed(Function::Corrections)), session.call(&malformed(Function::Reset))],
         [BAD, BAD]
     );
-    assert_eq!(session.state(), State::Collecting);
+    assert_eq!(session.state(), DecoderState::Collecting);
     enqueue(&mut session, 3, &[2]);
     session.part();
     assert!(session.answer(0, None));
@@ -147,6 +147,6 @@ fn a_volume_that_was_passed_on_in_part_is_given_up_once_and_its_answer_is_nobody
     assert_eq!(enqueue(&mut session, 200, &[0; 25]), Verdict::LastPart);
     let part = session.part();
     assert_eq!((part.volume, part.part, part.packed), (1, 0, &[0; 25][..]), "nothing of the volume before it");
-    assert!(!session.answer(0, None) && session.state() == State::Decoding);
+    assert!(!session.answer(0, None) && session.state() == DecoderState::Decoding);
     assert!(session.answer(1, Some(&words(1))) && !session.answer(1, None));
 }

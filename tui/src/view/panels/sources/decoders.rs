@@ -1,16 +1,13 @@
 //! The decoders of CUDA-Q's clients: a row each, with its state, its calls and replies, and who
 //! called last.
 
-use super::{rows_of, scrolled};
-use crate::model::Model;
-use crate::model::target::Target;
 use crate::theme::Tone;
 use crate::widgets::format::{count, rate};
 use crate::widgets::pen::Pen;
-use pinwheel_engine::board::snapshot::{SourceDecoder, SourceView};
+use pinwheel_engine::board::snapshot::{SourceStream, SourceView};
 use pinwheel_engine::streams::DecoderState;
 
-const COLUMNS: [(u16, &str); 12] = [
+pub(super) const COLUMNS: [(u16, &str); 12] = [
     (1, "decoder"),
     (10, "state"),
     (23, "shots"),
@@ -31,27 +28,9 @@ pub(super) fn failed(source: &SourceView) -> Option<i64> {
     decoders.find(|decoder| decoder.state == DecoderState::Failed).map(|decoder| decoder.number)
 }
 
-/// Draws the rows; `per_s`: shots a second of each stream.
-pub(super) fn draw(model: &Model, source: &SourceView, per_s: Option<&[f64]>, pen: &mut Pen<'_>) {
-    if pen.height() < 2 {
-        return;
-    }
-    for (x, heading) in COLUMNS {
-        pen.put(x, 0, heading, Tone::Dim);
-    }
-    let visible = rows_of(pen, 1);
-    let first = scrolled(model.cursor.source, visible, source.streams.len());
-    for (y, stream) in (1..).zip(source.streams.iter().skip(first)).take(visible) {
-        let Some(decoder) = &stream.decoder else { continue };
-        pen.target_row(y, Target::Sender(stream.id as usize));
-        row(decoder, rate(per_s.and_then(|rates| rates.get(stream.id as usize).copied())), source, pen, y);
-        if stream.id as usize == model.cursor.source {
-            pen.highlight(y);
-        }
-    }
-}
-
-fn row(decoder: &SourceDecoder, shots: String, source: &SourceView, pen: &mut Pen<'_>, y: u16) {
+/// Draws a row; `per_s`: its shots a second.
+pub(super) fn row(stream: &SourceStream, per_s: Option<f64>, source: &SourceView, pen: &mut Pen<'_>, y: u16) {
+    let Some(decoder) = &stream.decoder else { return };
     let (glyph, tone) = match decoder.state {
         DecoderState::Collecting => ('○', Tone::Plain),
         DecoderState::Decoding => ('◐', Tone::Plain),
@@ -64,7 +43,7 @@ fn row(decoder: &SourceDecoder, shots: String, source: &SourceView, pen: &mut Pe
     let cells = [
         (decoder.number.to_string(), Tone::Plain),
         (format!("  {}", decoder.state.name()), tone),
-        (shots, Tone::Plain),
+        (rate(per_s), Tone::Plain),
         plain(decoder.enqueues),
         plain(decoder.gets),
         plain(decoder.resets),

@@ -11,10 +11,10 @@ use zerocopy::FromBytes;
 use super::Holder;
 use crate::board::layout::{self, MAGIC};
 use crate::board::{self, HeaderBlock};
+use crate::clock::utc_text;
 use crate::files;
 use crate::files::shared::Locks;
 use crate::host::claims::flock::LockFile;
-use crate::host::utc::utc_text;
 use crate::host::{machine, read_text};
 
 pub(super) fn holder(root: &Path, boards: &Path, file: &LockFile) -> Holder {

@@ -4,36 +4,19 @@
 //! waits for a hot thread: a snapshot is a copy of the board's words, and no command waits for the
 //! threads concerned.
 
-use super::past::{Note, Past, look};
-use super::{Offer, Reply, Source, offers_of};
+use super::WatchedRun;
+use super::run_sequence::RunSequence;
+use crate::source::past::{Note, Past, look};
+use crate::source::{Offer, Reply, Source, offers_of};
 use pinwheel_engine::board::snapshot::Snapshot;
-use pinwheel_engine::engine::Command;
-use pinwheel_engine::profile::Profile;
-use pinwheel_engine::record::RecentRecording;
+use pinwheel_engine::engine::{Actor, Command, Engine};
 use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::units::Nanos;
 use std::path::PathBuf;
-use std::sync::Arc;
-
-/// The console's interface to an engine in its own process.
-pub trait Handle {
-    /// A copy of the board; `None`: the run has none at the moment.
-    fn snapshot(&self) -> Option<Snapshot>;
-    /// Executes `command` in the name of the console's user; the error is one sentence.
-    fn execute(&mut self, command: &Command, why: &str) -> Result<(), String>;
-    /// The profile in force; `None` without a board.
-    fn profile(&self) -> Option<Arc<Profile>>;
-    /// Replies to commands that take longer.
-    fn replies(&mut self) -> Vec<Reply>;
-    /// Whether all hot threads have returned.
-    fn is_finished(&self) -> bool;
-    /// The recording of the last minutes; `None`: no recorder runs.
-    fn recent_recording(&self) -> Option<&RecentRecording>;
-}
 
 /// A live engine and the directory of its profiles.
-pub struct Live<'a, H> {
-    engine: &'a mut H,
+pub(super) struct Live<'a> {
+    engine: &'a mut RunSequence,
     profiles: Option<PathBuf>,
     /// The recording read last: the minutes in memory, or the file on disk.
     tape: Option<Tape>,
@@ -42,14 +25,14 @@ pub struct Live<'a, H> {
     seen: Option<(u64, u64)>,
 }
 
-impl<'a, H: Handle> Live<'a, H> {
+impl<'a> Live<'a> {
     /// Shows `engine`; profiles are listed from `profiles` and from the binary.
-    pub fn new(engine: &'a mut H, profiles: Option<PathBuf>) -> Live<'a, H> {
+    pub(super) fn new(engine: &'a mut RunSequence, profiles: Option<PathBuf>) -> Live<'a> {
         Live { engine, profiles, tape: None, notes: Vec::new(), seen: None }
     }
 }
 
-impl<H: Handle> Source for Live<'_, H> {
+impl Source for Live<'_> {
     fn snapshot(&mut self) -> Option<Snapshot> {
         let snapshot = self.engine.snapshot()?;
         let seen = (snapshot.engine.started_utc_s, snapshot.at_ns);
@@ -62,7 +45,7 @@ impl<H: Handle> Source for Live<'_, H> {
     }
 
     fn execute(&mut self, command: &Command, why: &str) -> Result<(), String> {
-        self.engine.execute(command, why)?;
+        self.engine.execute(command, &Actor::this_process(why))?;
         if let Command::Note { text } = command {
             self.notes.extend(self.engine.snapshot().map(|snapshot| (snapshot.at_ns, text.clone())));
         }
@@ -70,7 +53,7 @@ impl<H: Handle> Source for Live<'_, H> {
     }
 
     fn replies(&mut self) -> Vec<Reply> {
-        self.engine.replies()
+        self.engine.step()
     }
 
     fn is_finished(&self) -> bool {
@@ -83,7 +66,8 @@ impl<H: Handle> Source for Live<'_, H> {
     }
 
     fn past(&mut self, at_ns: u64) -> Result<Past, String> {
-        let Some(recent_recording) = self.engine.recent_recording().cloned() else {
+        let engine = self.engine.engine().ok();
+        let Some(recent_recording) = engine.and_then(Engine::recent_recording).cloned() else {
             return Err("this run has no recorder; set diagnostics: On in the profile and restart".to_owned());
         };
         let holds = |tape: &Tape| {
