@@ -8,7 +8,10 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            walk(&path, found);
+            // What cargo builds is not ours.
+            if !path.ends_with("target") {
+                walk(&path, found);
+            }
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             found.push(path);
         }
