@@ -10,7 +10,7 @@ use pinwheel_edge::slot::jobs::{FreeJobs, Job, JobBank, JobReturn};
 use pinwheel_edge::slot::table::SlotTable;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::slot::workers::{
-    DeviceWorkers, DispatchWorkers, Failure, PollWorkers, Resolved, Settled, State, WorkerEnds, bank,
+    DeviceWorkers, DispatchWorkers, Failure, PollWorkers, Resolved, Settled, WorkerEnds, WorkerState, bank,
 };
 use pinwheel_edge::units::Ticks;
 use std::sync::Arc;
@@ -120,7 +120,7 @@ fn deadlines_and_a_completion_answer_once() {
             many => panic!("answered by {many:?}"),
         };
         assert_eq!(harvest(&mut harvester), Some((1, expected)));
-        assert_eq!((bank.state(0), bank.idle_mask(), free.count()), ((1, State::Free), 1, 1));
+        assert_eq!((bank.state(0), bank.idle_mask(), free.count()), ((1, WorkerState::Free), 1, 1));
         assert!(table.is_idle(0));
     });
 }
@@ -161,7 +161,7 @@ fn an_unknown_launch_that_ran_answers_once() {
         assert!(decoded != unknown);
         let expected = if decoded { Ok(9) } else { Err(ErrorCode::LaunchUnknown) };
         assert_eq!(harvest(&mut harvester), Some((1, expected)));
-        assert_eq!((bank.state(0), bank.idle_mask(), free.count()), ((1, State::Free), 1, 1));
+        assert_eq!((bank.state(0), bank.idle_mask(), free.count()), ((1, WorkerState::Free), 1, 1));
     });
 }
 
