@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 /// Larger files are not read.
 const FILE_MAX: u64 = 2 << 30;
+/// Zlib makes at most so many bytes of one: a section that claims more is damaged.
+const ZLIB_RATIO_MAX: u64 = 1_032;
 /// Path parts of code that does not belong to this program.
 const FOREIGN: [&str; 5] = ["/rustc/", "/rustlib/", "/.cargo/registry/", "/std/src/", "/core/src/"];
 
@@ -262,7 +264,9 @@ fn uncompressed<'d>(section: &impl ObjectSection<'d>) -> Option<Bytes> {
     let found = section.compressed_data().ok()?;
     match found.format {
         CompressionFormat::None => Some(Bytes::from(found.data)),
-        CompressionFormat::Zlib if found.uncompressed_size <= FILE_MAX => {
+        CompressionFormat::Zlib
+            if found.uncompressed_size <= FILE_MAX.min(ZLIB_RATIO_MAX * found.data.len() as u64) =>
+        {
             // Into its place: a copy would be some tens of megabytes.
             let mut bytes: Bytes = std::iter::repeat_n(0, found.uncompressed_size as usize).collect();
             let mut decoder = flate2::read::ZlibDecoder::new(found.data);
@@ -332,7 +336,8 @@ mod tests {
         let compressed = encoder.finish().unwrap();
         let size = TEXT.len() as u64;
         assert_eq!(debug_str(&program(&compressed, size)).as_deref(), Some(TEXT));
-        for (bytes, size) in [(&compressed[..], size + 1), (&compressed[..8], size), (&compressed[..], u64::MAX)] {
+        let whole = &compressed[..];
+        for (bytes, size) in [(whole, size + 1), (whole, size - 1), (&whole[..8], size), (whole, u64::MAX)] {
             assert_eq!(debug_str(&program(bytes, size)), None, "{size}");
         }
     }
