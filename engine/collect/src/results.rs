@@ -68,6 +68,8 @@ impl Results {
             Err(error) => return Err(error.into()),
         };
         match file.try_lock() {
+            // Another collection was refused meanwhile, and has removed the file that it had made.
+            Ok(()) if !path.exists() => return Err(ResultsError::InUse),
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(ResultsError::InUse),
             Err(TryLockError::Error(error)) => return Err(error.into()),

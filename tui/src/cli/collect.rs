@@ -208,16 +208,13 @@ pub fn collect(args: &CollectArgs) -> Result<u8, Refusal> {
             "add --max-shots or --max-time",
         ));
     }
+    let (options, signals) = means(args, limits)?;
     let mut results = Results::open(&path).map_err(|error| unusable(&path, &error))?;
     if results.cut_bytes > 0 {
         let (bytes, path) = (results.cut_bytes, path.display());
         let bytes = counted(bytes, "byte");
         say::people(&format!("pinwheel: collect: removed {bytes} of a line that was cut off from {path}"));
     }
-    let (options, signals) = match means(args, limits) {
-        Ok(means) => means,
-        Err(refusal) => return Err(withdrawn(&path, results, refusal)),
-    };
     let (stop, mut told_ns) = (AtomicBool::new(false), 0);
     let ended = collect_tasks(&tasks, &mut results, &options, &stop, |progress| {
         // Relaxed: the flag has no other memory behind it.
@@ -235,8 +232,9 @@ pub fn collect(args: &CollectArgs) -> Result<u8, Refusal> {
             1
         }
         Err(error) => {
-            let refusal = Refusal::Content { about: "collect".to_owned(), said: error.to_string() };
-            return Err(withdrawn(&path, results, refusal));
+            // A collection that was refused leaves no file without rows.
+            results.withdraw().map_err(|error| unusable(&path, &error.into()))?;
+            return Err(Refusal::Content { about: "collect".to_owned(), said: error.to_string() });
         }
     };
     let found: Vec<TaskResult> = tasks.iter().map(|task| result(task, &results, args)).collect();
@@ -254,11 +252,6 @@ fn means(args: &CollectArgs, limits: Limits) -> Result<(Options, Signals), Refus
     let count_by = CountBy { faults: !args.estimate.is_empty(), gaps: args.gaps };
     let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
     Ok((Options { limits, threads, seed, shard: args.shard, count_by }, signals))
-}
-
-/// The refusal of a collection, which leaves no file without rows.
-fn withdrawn(path: &Path, results: Results, refusal: Refusal) -> Refusal {
-    results.withdraw().err().map_or(refusal, |error| unusable(path, &error.into()))
 }
 
 fn unusable(path: &Path, error: &ResultsError) -> Refusal {
