@@ -201,7 +201,7 @@ pub struct Injector {
 }
 
 impl Injector {
-    /// Draws determined by the seed of `faults` and `role`: two roles of one engine do not draw alike.
+    /// Draws determined by the seed of `faults` and by `role`, so that two roles do not draw alike.
     pub fn new(faults: &Faults, role: u64) -> Injector {
         let random = Xoshiro256PlusPlus::seed_from_u64(faults.seed ^ role.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         Injector { faults: faults.clone(), random, launches: 0 }

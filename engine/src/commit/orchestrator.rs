@@ -407,7 +407,7 @@ impl Orchestrator {
             }
         }
         self.parts.inputs.iter_mut().for_each(FromPath::take_stock);
-        // At most jobs there are none.
+        // Usually there are none.
         if self.are_errors_due() {
             items += self.take_in_due_errors(frame);
         }

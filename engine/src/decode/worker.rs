@@ -207,7 +207,8 @@ impl Bench {
         board::set(&block.rescue_expected_ticks, rescue);
     }
 
-    /// Sends a result with `self.observables` to the graph role, and when its decode began and ended; room was checked.
+    /// Sends a result with `self.observables` to the graph role; room was checked. `times`: when its
+    /// decode began and ended.
     fn send(&mut self, job: &Job, result: Result<AnsweredBy, ErrorCode>, times: (Ticks, Ticks)) {
         let mut observables = [0; LINE_WORDS];
         match self.observables.len() {

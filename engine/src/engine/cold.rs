@@ -127,7 +127,7 @@ impl ColdThreads {
         })
     }
 
-    /// Starts a cold thread that runs until it is to end: then the receiver of `body` is disconnected.
+    /// Starts a cold thread that runs until it is to end: then `body`'s receiver is disconnected.
     ///
     /// # Errors
     /// If the system refuses another thread.

@@ -15,9 +15,9 @@
 //! shot stays in its job buffer.
 //!
 //! # Why every bit pattern of a line is a value
-//! If a field has unused patterns, as a `bool` has, `Option` of a line takes one of them for `None`. The
-//! compiler then copies a popped line in pieces that overlap, and the load of each piece waits until the
-//! stores of those before it are done.
+//! If a field has unused patterns, as a `bool` has, `Option` of a line takes one of them for `None`.
+//! The compiler then copies a popped line in pieces that overlap, and the load of each piece waits
+//! until the stores of those before it are done.
 
 use super::AnsweredBy;
 use crate::profile::ShotOrder;

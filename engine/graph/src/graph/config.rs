@@ -109,8 +109,8 @@ pub struct Config {
     pub window_tasks: u32,
     /// Most tasks admitted under [`Overflow::Benchmark`].
     pub slab_tasks: u32,
-    /// Limit of tasks between dispatch and completion. A permit that comes back goes to the task that has waited longest
-    /// for it.
+    /// Limit of tasks between dispatch and completion. A permit that comes back goes to the task that
+    /// has waited longest for it.
     pub issue: Issue,
     /// When successors are released.
     pub batch: Batch,
