@@ -4,6 +4,7 @@ use crate::console::RUN;
 use crate::terminal::Terminal;
 use crate::world::{SHORT_DRAIN, World, calm_lab_with, engine, until};
 use rustix::process::Signal;
+use std::time::Duration;
 
 #[test]
 fn sigterm_and_sigint_drain_and_give_the_terminal_back() {
@@ -57,19 +58,25 @@ fn a_lost_terminal_leaves_the_engine_running_until_sigterm() {
 #[test]
 fn sigterm_that_comes_with_the_loss_of_the_terminal_ends_the_run() {
     let _one = engine();
-    let world = World::new();
-    world.put("profiles/loose.ron", calm_lab_with(&[("spin: Lab", "spin: Shared")]));
-    let words = "run --rate 2000 --logs logs --profiles profiles --profile loose";
-    let mut terminal = Terminal::start(&world, words, (80, 24), &[]);
-    terminal.see_live();
-    // While it is stopped both become pending, so that it receives them at once.
-    terminal.signal(Signal::STOP);
-    terminal.hang_up();
-    terminal.signal(Signal::TERM);
-    terminal.signal(Signal::CONT);
-    let status = terminal.end_unread();
-    let report = world.report("logs");
-    assert_eq!((status, report["ended_by"].as_str()), (143, Some("sigterm")), "{report}");
+    for is_read_until_stopped in [false, true] {
+        let world = World::new();
+        world.put("profiles/loose.ron", calm_lab_with(&[("spin: Lab", "spin: Shared")]));
+        let words = "run --rate 2000 --logs logs --profiles profiles --profile loose";
+        let mut terminal = Terminal::start(&world, words, (80, 24), &[]);
+        terminal.see_live();
+        terminal.signal(Signal::STOP);
+        if is_read_until_stopped {
+            // The terminal stays until the next frame then, so that SIGTERM comes first.
+            terminal.rest(Duration::from_millis(200));
+        }
+        // While it is stopped both become pending, so that it receives them at once.
+        terminal.hang_up();
+        terminal.signal(Signal::TERM);
+        terminal.signal(Signal::CONT);
+        let status = terminal.end_unread();
+        let report = world.report("logs");
+        assert_eq!((status, report["ended_by"].as_str()), (143, Some("sigterm")), "{report}");
+    }
 }
 
 #[test]

@@ -80,6 +80,11 @@ fn a_signal_requests_one_drain() {
 }
 
 #[test]
+fn a_signal_counts_where_its_drain_has_ended_before_the_first_poll() {
+    assert_eq!(watched(0, Some(15)), (Some(15), 0, 0));
+}
+
+#[test]
 fn a_refused_run_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| Some(dir.path().join(name));
