@@ -278,8 +278,9 @@ impl Claim<'_> {
     /// the answer word: who sees the answer sees what it did. If it panics, the shot is answered as
     /// by a drop.
     #[inline(always)]
-    pub fn answer_after(mut self, observables: &[u64], times: AnswerTimes, by: u32, commit: impl FnOnce()) {
-        self.finish(word::ready(self.ticket.generation, by), observables, times, commit);
+    pub fn answer_after(self, observables: &[u64], times: AnswerTimes, by: u32, commit: impl FnOnce()) {
+        let answer = word::ready(self.ticket.generation, by);
+        self.finish(answer, observables, times, commit);
     }
 
     /// Answers with an error word; the observables read as zero.
@@ -288,37 +289,57 @@ impl Claim<'_> {
     }
 
     /// As [`Claim::fail`], with `note` before the answer word, as in [`Claim::answer_after`].
-    pub fn fail_after(mut self, code: ErrorCode, times: AnswerTimes, note: impl FnOnce()) {
+    pub fn fail_after(self, code: ErrorCode, times: AnswerTimes, note: impl FnOnce()) {
         self.finish(word::error(code), &[], times, note);
     }
+
     #[inline(always)]
-    fn finish(&mut self, answer: u64, observables: &[u64], times: AnswerTimes, commit: impl FnOnce()) {
+    fn finish(mut self, answer: u64, observables: &[u64], times: AnswerTimes, commit: impl FnOnce()) {
         // First, because writing cannot panic; only a model's race check can, and must not be
         // answered again.
         self.answered = true;
-        let slot = self.ticket.slot as usize;
-        let result = self.table.results.record(slot);
-        write_words(result, &[times.completed.0, times.decoding.0, times.answered.0]);
-        if times.arrived != Ticks(0) {
-            self.table.last_rounds.record(slot)[0].store(times.arrived.0);
-        }
-        for (index, word) in result[RESULT_WORDS..].iter().enumerate() {
-            word.store(observables.get(index).copied().unwrap_or(0));
-        }
+        self.table.write_result(self.ticket.slot, observables, times);
         // If this panics, the drop answers.
         self.answered = false;
         commit();
         self.answered = true;
+        self.table.give_answer(self.ticket.slot, answer);
+    }
+}
+
+impl SlotTable {
+    #[inline(always)]
+    fn write_result(&self, slot: u32, observables: &[u64], times: AnswerTimes) {
+        let result = self.results.record(slot as usize);
+        write_words(result, &[times.completed.0, times.decoding.0, times.answered.0]);
+        if times.arrived != Ticks(0) {
+            self.last_rounds.record(slot as usize)[0].store(times.arrived.0);
+        }
+        for (index, word) in result[RESULT_WORDS..].iter().enumerate() {
+            word.store(observables.get(index).copied().unwrap_or(0));
+        }
+    }
+
+    #[inline(always)]
+    fn give_answer(&self, slot: u32, answer: u64) {
         // ORDERING: release side of S5, publishing the result block. Relaxed could show the answer
         // before its observables. Model: loom_slot::harvest_reads_a_whole_answer.
-        self.table.tx[slot].store(answer, edge("S5.release", Ordering::Release));
+        self.tx[slot as usize].store(answer, edge("S5.release", Ordering::Release));
+    }
+
+    /// By value, so that a claim stays in registers.
+    #[cold]
+    fn answer_unanswered(&self, ticket: Ticket) {
+        self.write_result(ticket.slot, &[], AnswerTimes::default());
+        self.give_answer(ticket.slot, word::error(ErrorCode::DecoderPanic));
     }
 }
 
 impl Drop for Claim<'_> {
+    #[inline(always)]
     fn drop(&mut self) {
         if !self.answered {
-            self.finish(word::error(ErrorCode::DecoderPanic), &[], AnswerTimes::default(), || ());
+            self.table.answer_unanswered(self.ticket);
         }
     }
 }
