@@ -32,6 +32,9 @@ pub enum Launched {
 
 /// Starts a worker's graph, after its mailbox was filled.
 pub trait Launch {
+    /// Whether there is a device.
+    const EXISTS: bool = true;
+
     /// Launches worker `worker`, whose mailbox holds `mail`.
     fn launch(&mut self, worker: usize, mail: Mail, frame: &Frame<'_>) -> Launched;
 
@@ -55,6 +58,17 @@ pub trait Launch {
 
     /// Uses the device again after its recovery.
     fn resume(&mut self) {}
+}
+
+/// No device: dispatch hands each shot to the graph role, and the decode worker predecodes it.
+pub struct NoDevice;
+
+impl Launch for NoDevice {
+    const EXISTS: bool = false;
+
+    fn launch(&mut self, _worker: usize, _mail: Mail, _frame: &Frame<'_>) -> Launched {
+        unreachable!("without a device dispatch launches nothing")
+    }
 }
 
 /// Launches that failed after their own call had returned.

@@ -220,7 +220,7 @@ pub struct Gpu {
 /// Parts of one silo that connect it to its surroundings.
 #[derive(Default)]
 pub struct Attached {
-    /// Its GPU; `None`: the CPU stand-in.
+    /// Its GPU, if it has one.
     pub gpu: Option<Gpu>,
     /// Links to the silos that it exchanges pages with.
     pub links: Vec<Link>,

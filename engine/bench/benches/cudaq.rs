@@ -16,7 +16,7 @@ use pinwheel_engine::board::snapshot::SourceState;
 use pinwheel_engine::code::{Model, Sampler, bundled_named};
 use pinwheel_engine::engine::{Engine, Input, LivePlace};
 use pinwheel_engine::feed::cudaq::frame::{self, Call, SLOT_BYTES};
-use pinwheel_engine::profile::{Decoders, Device, Latency, Profile, Silos, Source, ThreadSpec, Threads};
+use pinwheel_engine::profile::{Decoders, Device, Profile, Silos, Source, ThreadSpec, Threads};
 use pinwheel_engine::roles::RoleKind;
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -114,7 +114,7 @@ fn trips(port: u16, shots: u64, wait: Wait) -> Vec<f64> {
 fn called(shots: u64, threads: Threads, wait: Wait) -> Vec<f64> {
     let (mut profile, _) = Profile::load("lab", None).unwrap();
     (profile.silos, profile.input.streams, profile.threads) = (Silos::Count(1), 1, threads);
-    (profile.decoders, profile.device) = (Decoders::Count(1), Device::Sim { latency: Latency::None });
+    (profile.decoders, profile.device) = (Decoders::Count(1), Device::None);
     profile.input.source = Source::Cudaq {
         address: "127.0.0.1:0".to_owned(),
         allow: Vec::new(),

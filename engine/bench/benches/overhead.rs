@@ -1,7 +1,7 @@
 //! Compares the engine end to end with a bare loop over the same shots: the path's overhead on
 //! decoding.
 //!
-//! No device latency, no predecoder, shots as fast as slots come free: decoding is the bottleneck.
+//! No device, no predecoder, shots as fast as slots come free: decoding is the bottleneck.
 //! Ours is the engine's time per answered shot with one decode worker, over a span in Live. Theirs
 //! is one thread that decodes shot after shot on the core of the engine's decode worker. On two
 //! cores that worker shares its core with the cold threads. The `_cpu` figures compare the two
@@ -13,7 +13,7 @@ use super::measure::{CLOCK, CORES, Placement, Suite, ns_per, pin_to};
 use pinwheel_engine::board::{self, Phase};
 use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::engine::{Config, Engine, Input as Feeding};
-use pinwheel_engine::profile::{Decoders, Device, Latency, Predecoder, Profile, Rate};
+use pinwheel_engine::profile::{Decoders, Device, Predecoder, Profile, Rate};
 use pinwheel_engine::roles::RoleKind;
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,7 +69,7 @@ fn bare(input: &Input, shots: u64) -> Vec<f64> {
 
 fn engine(input: &Input, span: Duration) -> Vec<f64> {
     let mut profile = Profile::load("lab", None).unwrap().0;
-    profile.device = Device::Sim { latency: Latency::None };
+    profile.device = Device::None;
     profile.predecoder = Predecoder::None;
     profile.input.rate = Rate::Max;
     profile.decoders = Decoders::Count(1);

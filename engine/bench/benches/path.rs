@@ -1,7 +1,7 @@
 //! Cost of the path per shot: dispatch and its surroundings, with a null device and a null decoder.
 //!
 //! *One core*: all roles on one thread, in a frame like the engine's; the breakdown is the ticks
-//! between roles. *Two threads*, cut in two places: the decoder alone on the second thread
+//! between roles. `no_device`: dispatch hands shots to the graph role, as the peers do. *Two threads*, cut in two places: the decoder alone on the second thread
 //! (`threads`), or graph, decoder and harvest together (`threads_split`).
 //!
 //! The peer does the same work over bounded `crossbeam` channels: shots copied, taken by a pool,
@@ -32,7 +32,8 @@ pub fn register(suite: &mut Suite) {
     let repetitions = 15;
     let one = (Placement::OneCore, repetitions);
     let parts: Vec<&str> = ["total"].into_iter().chain(ROLES).collect();
-    let (wide, narrow) = (input.clone(), input.clone());
+    let (bare, wide, narrow) = (input.clone(), input.clone(), input.clone());
+    let direct = suite.case("path, no device", &parts, one, move || one_core(&bare, 0));
     let path = suite.case("path, 64 workers", &parts, one, move || one_core(&wide, 64));
     let narrow = suite.case("path, 8 workers", &parts, one, move || one_core(&narrow, 8));
     let (bare, measured) = (input.clone(), input.clone());
@@ -41,10 +42,12 @@ pub fn register(suite: &mut Suite) {
         vec![channels::one_core(&measured, Some(channels::Meter::new(STREAMS, 2)))]
     });
     let two = (Placement::CrossCore, if suite.effort == Effort::Full { 9 } else { 2 });
-    let (ours, split) = (input.clone(), input.clone());
-    let threads = suite.case("path, 2 threads", &["total"], two, move || vec![two_threads(&ours, &["decode"])]);
+    let (alone, ours, split) = (input.clone(), input.clone(), input.clone());
+    let direct_threads =
+        suite.case("path, 2 threads, no device", &["total"], two, move || vec![two_threads(&alone, 0, &["decode"])]);
+    let threads = suite.case("path, 2 threads", &["total"], two, move || vec![two_threads(&ours, 64, &["decode"])]);
     let split = suite.case("path, 2 threads, split at graph", &["total"], two, move || {
-        vec![two_threads(&split, &["graph", "decode", "harvest"])]
+        vec![two_threads(&split, 64, &["graph", "decode", "harvest"])]
     });
     let (bare_input, measured_input) = (input.clone(), input);
     let pool = suite.case("crossbeam-channel, pool", &["total"], two, move || vec![channels::pool(&bare_input, None)]);
@@ -52,12 +55,16 @@ pub fn register(suite: &mut Suite) {
         vec![channels::pool(&measured_input, Some(channels::Meter::new(STREAMS, 2)))]
     });
 
+    suite.figure("dispatch/path_no_device", "ns/shot", direct, Some(("crossbeam-channel", bare)));
+    let with_stamps = Some(("crossbeam-channel+hdrhistogram", measured));
+    suite.figure("dispatch/path_no_device_measured", "ns/shot", direct, with_stamps);
     suite.figure("dispatch/path", "ns/shot", path, Some(("crossbeam-channel", bare)));
     suite.figure("dispatch/path_measured", "ns/shot", path, Some(("crossbeam-channel+hdrhistogram", measured)));
     suite.figure("dispatch/path_8_workers", "ns/shot", narrow, Some(("crossbeam-channel", bare)));
     for (index, role) in ROLES.iter().enumerate() {
         suite.figure(format!("dispatch/{role}"), "ns/shot", path.part(index + 1), None);
     }
+    suite.figure("dispatch/threads_no_device", "ns/shot", direct_threads, Some(("crossbeam-channel-pool", pool)));
     suite.figure("dispatch/threads", "ns/shot", threads, Some(("crossbeam-channel-pool", pool)));
     let with_stamps = Some(("crossbeam-channel-pool+hdrhistogram", measured_pool));
     suite.figure("dispatch/threads_measured", "ns/shot", threads, with_stamps);
@@ -107,8 +114,8 @@ pub(super) fn by_role(mut silo: NullSilo, shots: u64, window: u64) -> Vec<[f64; 
 
 /// Runs all shots through two hot threads of the engine, the roles `there` of [`ROLES`] on the
 /// second; returns nanoseconds per shot.
-fn two_threads(input: &Input, there: &[&str]) -> f64 {
-    let mut silo = null_silo(input, 64);
+fn two_threads(input: &Input, workers: u32, there: &[&str]) -> f64 {
+    let mut silo = null_silo(input, workers);
     let shared = shared_on(Arc::clone(&silo.board));
     let (mut here_specs, mut there_specs) = (Vec::new(), Vec::new());
     for (role, spec) in ROLES.iter().zip(silo.specs.drain(..)) {

@@ -23,7 +23,7 @@ use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::decode::changes::DecoderChanges;
 use pinwheel_engine::decode::prepared::Prepared;
 use pinwheel_engine::decode::worker::{Decoder, DecoderParts};
-use pinwheel_engine::device::{Launch, Launched};
+use pinwheel_engine::device::{Launch, Launched, NoDevice};
 use pinwheel_engine::dispatch::sampled::answer_samples;
 use pinwheel_engine::dispatch::{Dispatcher, Harvester, HarvesterParts, Poller};
 use pinwheel_engine::fault::Injector;
@@ -113,7 +113,7 @@ impl Role for NullDecoder {
 
 /// The size of a silo, and its decode workers.
 pub struct Setup {
-    /// Workers of the device.
+    /// Workers of the device; 0: there is none.
     pub workers: u32,
     pub slots: u32,
     pub streams: u32,
@@ -260,16 +260,19 @@ pub fn wired(
         RoleSpec { kind: RoleKind::Decode, silo: 0, index: index as u32, build }
     });
     let decoders: Vec<RoleSpec> = decoders.collect();
-    let device = NullDevice { table, jobs, bank: words };
-    let (workers, to_graph) = (dispatch_workers, from_dispatch);
-    let dispatcher = Dispatcher::new(pipe.clone(), dispatch_end, workers, device, free, to_graph, rate);
+    let dispatch = if workers == 0 {
+        let dispatcher =
+            Dispatcher::new(pipe.clone(), dispatch_end, dispatch_workers, NoDevice, free, from_dispatch, rate);
+        spec(RoleKind::Dispatch, dispatcher)
+    } else {
+        let device = NullDevice { table, jobs, bank: words };
+        let dispatcher =
+            Dispatcher::new(pipe.clone(), dispatch_end, dispatch_workers, device, free, from_dispatch, rate);
+        spec(RoleKind::Dispatch, dispatcher)
+    };
     let poller = Poller::new(pipe.clone(), poll_workers, polls_return, from_poll, FreeWorker::AfterCopy, rate);
-    let mut specs = vec![
-        spec(RoleKind::Feed, feed),
-        spec(RoleKind::Dispatch, dispatcher),
-        spec(RoleKind::Poll, poller),
-        spec(RoleKind::Graph, orchestrator),
-    ];
+    let mut specs =
+        vec![spec(RoleKind::Feed, feed), dispatch, spec(RoleKind::Poll, poller), spec(RoleKind::Graph, orchestrator)];
     specs.extend(decoders);
     let (samples, _) = answer_samples(detectors, observables);
     let parts = HarvesterParts { pipe, end: harvest_end, sink, joints: None, samples };

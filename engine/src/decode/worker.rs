@@ -22,7 +22,7 @@ use crate::commit::joint_readouts::JointCells;
 use crate::commit::state::StreamStates;
 use crate::fault::Injector;
 use crate::graph::{CallerBody, Count, Ended, Event, Work as GraphTask, Worker};
-use crate::hot::{BUDGET_ITEMS, Frame, Role, Work, memory};
+use crate::hot::{BUDGET_ITEMS, Frame, Role, WARM_STREAM, Work, memory};
 use crate::pipe::lanes::{LINE_WORDS, ResultLine, ShotLine, WorkerLane, fits_line};
 use crate::pipe::pool::kernel_of;
 use crate::pipe::{AnsweredBy, Carries, Pipe};
@@ -421,7 +421,9 @@ impl Bench {
     ) -> Result<AnsweredBy, ErrorCode> {
         assert!(!panics, "injected");
         let resolved = self.predecode(shot.is_raw(), rough);
-        self.count_predecoded(resolved);
+        if shot.stream != WARM_STREAM {
+            self.count_predecoded(resolved);
+        }
         let (matcher, by) = match left {
             None => self.matchers.of(shot.stream),
             Some(left) => {

@@ -7,8 +7,9 @@
 //! it, and poll answers it.
 //!
 //! When every worker is quarantined it declares the device lost and passes shots to the CPU
-//! predecoder until the device has recovered.
+//! predecoder until the device has recovered. Without a device every shot goes there.
 
+use super::poller::PUBLISH_EVERY;
 use crate::board::{self, DispatchBlock};
 use crate::device::{Launch, Launched};
 use crate::fault::{EventCode, FaultCode};
@@ -39,6 +40,9 @@ pub struct Dispatcher<L> {
     launches: u64,
     /// Jobs taken and jobs passed on, as last published.
     shown: (u64, u64),
+    publish_every: Ticks,
+    /// When the depth of the ring to the graph role was last published.
+    depth_shown: Ticks,
 }
 
 /// The outcome of one attempt to move a shot.
@@ -71,6 +75,8 @@ impl<L: Launch> Dispatcher<L> {
             clock: BatchClock::new(),
             launches: 0,
             shown: (0, 0),
+            publish_every: rate.ticks(PUBLISH_EVERY),
+            depth_shown: Ticks(0),
         }
     }
 
@@ -95,9 +101,12 @@ impl<L: Launch> Dispatcher<L> {
         if arrived.by_rounds {
             return self.send_by_rounds(arrived, now);
         }
+        if !L::EXISTS {
+            return self.send_to_cpu(arrived, now, frame);
+        }
         match self.pipe.health.current() {
             Health::Online => self.send_to_device(arrived, now, frame),
-            Health::Lost | Health::Resetting | Health::Reset => self.send_to_cpu(arrived, now, frame),
+            Health::Lost | Health::Resetting | Health::Reset => self.fall_back(arrived, now, frame),
             Health::Recovered => {
                 self.recover(frame);
                 self.send_to_device(arrived, now, frame)
@@ -196,11 +205,20 @@ impl<L: Launch> Dispatcher<L> {
         if !is_wanted || !self.pipe.pressure.is_on() || arrived.stream >= self.pipe.streams {
             return Step::Wait;
         }
-        let step = self.send_to_cpu(arrived, now, frame);
+        let step = self.fall_back(arrived, now, frame);
         if matches!(step, Step::Moved) {
             let (board, outcome) = (&self.pipe.board, OverflowOutcome::SentToCpu as usize);
             board::add(&board.feed(self.pipe.silo).overflow[outcome], 1);
             board::add(&board.stream_feed(arrived.stream as usize).overflow[outcome], 1);
+        }
+        step
+    }
+
+    /// Sends a shot past a device that cannot take it.
+    fn fall_back(&mut self, arrived: &Arrived, now: Ticks, frame: &Frame<'_>) -> Step {
+        let step = self.send_to_cpu(arrived, now, frame);
+        if matches!(step, Step::Moved) {
+            board::add(&self.block().cpu_fallbacks, 1);
         }
         step
     }
@@ -220,7 +238,6 @@ impl<L: Launch> Dispatcher<L> {
         self.stamp(arrived, now, None);
         self.pipe.jobs.set_shot(&job, arrived.stream, arrived.sequence);
         self.pipe.jobs.set_origin(&job, &Origin { ticket, completed: now, worker: None, raw: true, by_rounds: false });
-        board::add(&self.block().cpu_fallbacks, 1);
         self.to_graph.pass(job);
         self.end.retire();
         Step::Moved
@@ -270,6 +287,10 @@ impl<L: Launch> Dispatcher<L> {
         board::set(&block.jobs_taken, board::get(&block.jobs_taken).wrapping_add(taken.wrapping_sub(self.shown.0)));
         board::add(&block.ready_pushed, pushed - self.shown.1);
         self.shown = (taken, pushed);
+        if !L::EXISTS && frame.now.since(self.depth_shown) >= self.publish_every {
+            self.depth_shown = frame.now;
+            board::set(&self.pipe.board.poll(self.pipe.silo).ready_depth, self.to_graph.depth());
+        }
         if moved > 0 {
             board::set(&block.position, self.end.taken());
             if let Some(began) = began.filter(|_| frame.phase != Phase::Warmup) {

@@ -28,8 +28,8 @@ use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::slot::workers::{PollWorkers, Resolved, Settled};
 use pinwheel_edge::spin::Phase;
 
-/// Interval between copies of the workers' words to the board.
-const PUBLISH_EVERY: Nanos = Nanos(200_000);
+/// Interval between copies to the board of words that cost a look at other cores' lines.
+pub(super) const PUBLISH_EVERY: Nanos = Nanos(200_000);
 
 /// The poll role.
 pub struct Poller {
@@ -212,7 +212,10 @@ impl Poller {
         self.published = now;
         let (block, bank) = (self.block(), self.workers.bank());
         board::set(&block.idle_mask, bank.idle_mask());
-        board::set(&block.ready_depth, self.to_graph.depth());
+        if !bank.is_empty() {
+            // Without a device dispatch publishes its own ring's.
+            board::set(&block.ready_depth, self.to_graph.depth());
+        }
         for w in 0..bank.len() {
             let (generation, state) = bank.state(w);
             let word = generation << 2 | state as u64;

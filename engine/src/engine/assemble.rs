@@ -553,7 +553,7 @@ fn shape(profile: &Profile, plan: &Plan) -> Shape {
         threads: plan.threads.len() as u32,
         silos: profile.silos.settled(),
         slots: profile.slots,
-        workers: profile.workers,
+        workers: profile.device_workers(),
         decoders,
         streams: profile.input.streams,
     }

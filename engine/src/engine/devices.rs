@@ -2,21 +2,21 @@
 //!
 //! Runs once, on the caller's thread. Contexts are opened on a thread confined to the cold cores,
 //! because a driver starts threads in each context, which inherit the cores of the opening thread.
-//! Bounded by the silos. A device requested by name is never replaced by the stand-in: an error
-//! refuses the start. The devices also determine the number of silos.
+//! Bounded by the silos. A device requested by name is never replaced: an error refuses the start.
+//! The devices also determine the number of silos.
 
 use super::StartError;
 use super::cores::{self, Placed};
 use crate::device::cuda::{Context, DriverFacts, OpenError, device_of, probe};
 use crate::host::{HostFacts, pin};
 use crate::plan::{Plan, PlanError};
-use crate::profile::{Device, Latency, Profile};
+use crate::profile::{Device, Profile};
 use std::path::Path;
 
 /// Devices of the silos.
 #[derive(Default)]
 pub(super) struct Devices {
-    /// A context for each silo; none with the stand-in.
+    /// A context for each silo; none without a GPU.
     pub(super) contexts: Vec<Context>,
     /// Their names; empty: use the name of the profile's device.
     pub(super) name: String,
@@ -34,7 +34,7 @@ pub(super) struct Settled {
 /// Resolves `profile.device`: `Auto` becomes the available device.
 pub(super) fn settle(profile: &mut Profile) -> Result<Settled, OpenError> {
     let by_itself = match profile.device {
-        Device::Sim { .. } => return Ok(Settled { by_itself: false, found: None, notes: Vec::new() }),
+        Device::None | Device::Sim { .. } => return Ok(Settled { by_itself: false, found: None, notes: Vec::new() }),
         Device::Auto => true,
         Device::Cuda { .. } => false,
     };
@@ -45,7 +45,7 @@ pub(super) fn settle(profile: &mut Profile) -> Result<Settled, OpenError> {
             }
             Ok(Settled { by_itself, found: Some(found), notes: Vec::new() })
         }
-        Err(absent) if by_itself => Ok(Settled { by_itself, found: None, notes: vec![stand_in(profile, &absent)] }),
+        Err(absent) if by_itself => Ok(Settled { by_itself, found: None, notes: vec![without_gpu(profile, &absent)] }),
         Err(absent) => Err(absent.into()),
     }
 }
@@ -57,9 +57,7 @@ pub(super) fn settle(profile: &mut Profile) -> Result<Settled, OpenError> {
 /// If the profile lists its threads and the plan is impossible.
 pub fn preview_plan(profile: &Profile, mut host: HostFacts, directory: &Path) -> Result<Plan, PlanError> {
     let mut profile = profile.clone();
-    if !matches!(profile.device, Device::Sim { .. })
-        && let Ok(Settled { found, .. }) = settle(&mut profile)
-    {
+    if let Ok(Settled { found, .. }) = settle(&mut profile) {
         host = with_devices(host, found.as_ref());
     }
     cores::preview_plan(profile, host, directory)
@@ -73,10 +71,11 @@ fn with_devices(mut host: HostFacts, found: Option<&DriverFacts>) -> HostFacts {
     host
 }
 
-/// Sets the device to the stand-in; returns the note about it.
-fn stand_in(profile: &mut Profile, why: &impl std::fmt::Display) -> String {
-    profile.device = Device::Sim { latency: Latency::None };
-    format!("device auto: the stand-in; {why}")
+/// Sets the device that `Auto` is without a GPU; returns the note about it.
+fn without_gpu(profile: &mut Profile, why: &impl std::fmt::Display) -> String {
+    profile.device = profile.device_without_gpu();
+    let found = if profile.device == Device::None { "none" } else { "a simulated one, for the profile's faults" };
+    format!("device auto: {found}; {why}")
 }
 
 /// Plans the cores, and opens the contexts from the cold cores.
@@ -94,8 +93,8 @@ pub(super) fn place(
     match open(profile, &found, &placed.plan.cold_cores) {
         Ok(devices) => Ok((placed, devices)),
         Err(error) if by_itself => {
-            notes.push(stand_in(profile, &error));
-            // The stand-in needs other roles and perhaps other silos, so the cores are planned and
+            notes.push(without_gpu(profile, &error));
+            // The roles are others, and perhaps the number of silos, so the cores are planned and
             // claimed again.
             drop(placed);
             profile.silos = silos;

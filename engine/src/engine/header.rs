@@ -113,6 +113,7 @@ fn device_name(device: &Device) -> String {
     match device {
         // Provisional; `devices` writes the actual device later.
         Device::Auto | Device::Cuda { .. } => "cuda".to_string(),
+        Device::None => "none".to_string(),
         Device::Sim { latency: Latency::None } => "sim, no latency".to_string(),
         Device::Sim { latency: Latency::Fixed { us } } => format!("sim, {us} µs"),
         Device::Sim { latency: Latency::Uniform { min_us, max_us } } => format!("sim, {min_us} to {max_us} µs"),

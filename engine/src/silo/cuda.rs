@@ -40,7 +40,7 @@ pub(super) fn specs(
 ) -> (Vec<RoleSpec>, Recovery, Option<Tap>) {
     let batch_shots = match profile.device {
         Device::Cuda { batch_shots, .. } => batch_shots,
-        Device::Auto | Device::Sim { .. } => 1,
+        Device::Auto | Device::None | Device::Sim { .. } => 1,
     };
     let works = Works {
         table: Arc::clone(&pipe.table),

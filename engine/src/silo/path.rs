@@ -13,8 +13,8 @@ use crate::commit::orchestrator::{Orchestrator, OrchestratorParts};
 use crate::commit::state::StreamStates;
 use crate::decode::changes::DecoderChanges;
 use crate::decode::worker::{Decoder, DecoderParts};
-use crate::device::Recovery;
 use crate::device::sim::{Graph, SimDevice, SimLauncher, SimShared, SimTimes};
+use crate::device::{NoDevice, Recovery};
 use crate::dispatch::{Dispatcher, Poller};
 use crate::graph::{CallerBody, CompileError, Config, Event, Start, Worker};
 use crate::hot::RoleSpec;
@@ -71,7 +71,7 @@ pub(super) fn path(
     let PathParts { pipe, states, end, arbiter, joints: (joints, cells), gpu, draws, times } = parts;
     let (silo, base, jobs) = (pipe.silo, timebase(common), pipe.jobs.len() as u32);
     let WorkerEnds { dispatch: dispatch_workers, device: device_workers, poll: poll_workers, release, words: workers } =
-        bank(profile.workers as usize);
+        bank(profile.device_workers() as usize);
     let (from_dispatch, dispatch_input) = ToGraph::channel(pipe.jobs.len(), profile.slots);
     let (from_poll, poll_input) = ToGraph::channel(pipe.jobs.len(), profile.slots);
     let (free, [polls_return, returns]) = FreeJobs::new(pipe.jobs.len());
@@ -79,7 +79,11 @@ pub(super) fn path(
     let (mut specs, recovery, tap) = match gpu {
         Some(gpu) => cuda::specs(profile, bank_of, gpu, dispatch_ends, recovery(profile, pipe), common),
         None => {
-            (stand_in(profile, bank_of, device_workers, dispatch_ends, &draws, common), recovery(profile, pipe), None)
+            let specs = match profile.device {
+                Device::None => vec![without_device(pipe, dispatch_ends, common)],
+                _ => stand_in(profile, bank_of, device_workers, dispatch_ends, &draws, common),
+            };
+            (specs, recovery(profile, pipe), None)
         }
     };
     let poller =
@@ -121,8 +125,15 @@ pub(super) fn path(
 
 /// Job buffers for all slots and spares.
 pub(super) fn job_bank(profile: &Profile, decoders: u32, geometry: Geometry) -> Arc<JobBank> {
-    let jobs = profile.slots as usize + profile.workers as usize + decoders as usize;
+    let jobs = (profile.slots + profile.device_workers() + decoders) as usize;
     Arc::new(JobBank::new(jobs, geometry.detector_words as usize, geometry.observable_words as usize))
+}
+
+/// Dispatch, without a device.
+fn without_device(pipe: &Pipe, (end, workers, free, to_graph): DispatchEnds, common: &Common) -> RoleSpec {
+    let rate = common.clock.rate();
+    let dispatcher = Dispatcher::new(pipe.clone(), end, workers, NoDevice, free, to_graph, rate);
+    spec(RoleKind::Dispatch, pipe.silo, 0, move |_| Ok(Box::new(dispatcher)))
 }
 
 /// The CPU stand-in: dispatch with its launcher, and the role that simulates the device.
@@ -140,7 +151,7 @@ fn stand_in(
     };
     let latency = match profile.device {
         Device::Sim { latency } => latency,
-        Device::Auto | Device::Cuda { .. } => Latency::None,
+        Device::Auto | Device::None | Device::Cuda { .. } => Latency::None,
     };
     let late_by = Nanos::from_micros(u64::from(profile.faults.late_by_us));
     let shared = Arc::new(SimShared::new(profile.workers as usize));

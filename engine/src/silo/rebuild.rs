@@ -169,7 +169,7 @@ fn settle_board(board: &Board, silo: usize, taken: u64) {
     let poll = board.poll(silo);
     board::set(&poll.ready_depth, 0);
     poll.worker_words.iter().for_each(|word| board::set(word, 0));
-    board::set(&poll.idle_mask, u64::MAX >> (64 - board.shape().workers.clamp(1, 64)));
+    board::set(&poll.idle_mask, u64::MAX.checked_shr(64 - board.shape().workers.min(64)).unwrap_or(0));
 }
 
 #[cfg(test)]

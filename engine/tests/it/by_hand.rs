@@ -33,7 +33,7 @@ impl Hand {
         let model = Arc::new(bundled_named("surface_d3").unwrap());
         let nanos = Arc::new(AtomicU64::new(1_000_000));
         let clock = Clock::virtual_time(Arc::clone(&nanos));
-        let (slots, workers) = (profile.slots, profile.workers);
+        let (slots, workers) = (profile.slots, profile.device_workers());
         let shape = Shape { threads: 1, silos: 1, slots, workers, decoders: 1, streams: 8 };
         let board = Arc::new(Board::create(shape, Place::Private).unwrap());
         let settings = Arc::new(Settings::new(&profile.limits));

@@ -1,10 +1,13 @@
 //! The engine against the golden sets: what bare decoding says, in input order, whatever the plan.
 
 use crate::rig::{assert_nothing_lost, beside_another, config, profile, run, sink, total};
+use pinwheel_engine::board::snapshot::{Counters, DeviceState};
 use pinwheel_engine::code::{Format, Layout, Model, ShotSet};
 use pinwheel_engine::decode::{Matcher, MatcherModel};
-use pinwheel_engine::engine::{EndedBy, Input};
-use pinwheel_engine::profile::{Decoder, Decoders, Device, Latency, Profile, Silos};
+use pinwheel_engine::engine::{EndedBy, Input, Outcome};
+use pinwheel_engine::profile::{Decoder, Decoders, Device, Latency, Predecoder, Profile, Silos, Window};
+use pinwheel_engine::roles::RoleKind;
+use pinwheel_engine::silo::Decoding;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -66,7 +69,7 @@ fn agrees(name: &str, pm_logical_errors: usize) {
     }
 }
 
-fn through(golden: &Golden, profile: &Profile, bare: &[Vec<u64>], (theirs, ties): (usize, usize)) {
+fn through(golden: &Golden, profile: &Profile, bare: &[Vec<u64>], (theirs, ties): (usize, usize)) -> Outcome {
     let home = beside_another();
     let path = home.file("predictions.b8");
     let input = Input::Replay {
@@ -94,6 +97,7 @@ fn through(golden: &Golden, profile: &Profile, bare: &[Vec<u64>], (theirs, ties)
     assert_eq!(total(&outcome.snapshot, |c| c.shots_with_observables) as usize, bare.len());
     let of_streams: u64 = outcome.snapshot.streams.iter().map(|stream| stream.logical_errors).sum();
     assert_eq!(of_streams as usize, counted);
+    outcome
 }
 
 #[test]
@@ -104,6 +108,42 @@ fn predictions_of_the_small_set_are_bare_decodings_in_input_order() {
 #[test]
 fn predictions_of_the_larger_set_are_bare_decodings_and_its_logical_errors_are_the_golden_ones() {
     agrees("surf_z_d5_r5_p0.005", PM_LOGICAL_ERRORS_D5);
+}
+
+#[test]
+fn without_a_device_the_decode_workers_predecode_and_nothing_is_launched() {
+    let golden = golden("surf_z_d5_r5_p0.005");
+    let model = &golden.model;
+    for predecoder in [Predecoder::None, Predecoder::Local] {
+        for silos in [1, 2] {
+            let mut profile = Profile { device: Device::None, predecoder, ..profile() };
+            (profile.silos, profile.input.streams) = (Silos::Count(silos), 4);
+            let mut predecode =
+                Decoding::new(Arc::clone(model), Decoder::Matching, predecoder, Window::None).unwrap().predecoder();
+            let mut matcher = MatcherModel::new(model).unwrap().matcher();
+            let mut removed = 0;
+            let expected: Vec<Vec<u64>> = golden
+                .shots
+                .iter()
+                .map(|shot| {
+                    let (mut left, mut flips, mut found) = (vec![0; shot.len()], vec![0; 1], vec![0; 1]);
+                    removed += u64::from(predecode.predecode(shot, &mut left, &mut flips).resolved);
+                    matcher.decode(&left, &mut found).unwrap();
+                    vec![found[0] ^ flips[0]]
+                })
+                .collect();
+            let wrong = expected.iter().zip(golden.truth.iter()).filter(|(found, truth)| found != truth).count();
+            let outcome = through(&golden, &profile, &expected, (wrong, 0));
+            assert!(
+                outcome.snapshot.silos.iter().all(|silo| silo.workers.is_empty() && silo.device == DeviceState::Online)
+            );
+            let counted = |count: fn(&Counters) -> u64| total(&outcome.snapshot, count);
+            let launched = counted(|c| c.launched + c.completed + c.cpu_fallbacks);
+            assert_eq!((launched, counted(|c| c.predecoded_events)), (0, removed));
+            let roles = outcome.snapshot.threads.iter().flat_map(|thread| &thread.roles);
+            assert!(roles.clone().count() > 0 && roles.clone().all(|role| role.kind != RoleKind::Device));
+        }
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::run::args::RunArgs;
 use super::shots::read_text;
 use pinwheel_engine::board::snapshot::{Snapshot, SourceDecoder};
 use pinwheel_engine::code::{Measurements, Model};
-use pinwheel_engine::profile::{Decoder, Device, Latency, Profile, Source, Window};
+use pinwheel_engine::profile::{Decoder, Device, Profile, Source, Window};
 use std::path::{Path, PathBuf};
 
 /// Address where none is given: a port of its own for each decoder, as NVIDIA's server has.
@@ -44,9 +44,9 @@ pub fn apply(args: &RunArgs, profile: &mut Profile) -> Result<Option<Decoders>, 
     profile.input.streams = u32::try_from(decoders.numbers.len()).unwrap_or(u32::MAX);
     profile.input.m2d = None;
     (profile.decoder, profile.window) = (decoders.decoder.clone(), decoders.window);
-    if let (true, Device::Sim { latency }) = (args.cudaq_config.is_some(), &mut profile.device) {
+    if args.cudaq_config.is_some() && matches!(profile.device, Device::Sim { .. }) {
         // Clients wait for their decoders, not for a device that is not there.
-        *latency = Latency::None;
+        profile.device = profile.device_without_gpu();
     }
     let config = path.display().to_string();
     match &mut profile.input.source {

@@ -349,14 +349,15 @@ fn apply_options(args: &RunArgs, profile: &mut Profile) -> Result<(), Refusal> {
     }
     match args.device {
         None => {}
-        // Keeps the profile's settings of the stand-in, which runs if there is no GPU.
+        // Keeps the profile's latency.
         Some(DeviceChoice::Sim) if matches!(profile.device, Device::Sim { .. }) => {}
         Some(DeviceChoice::Sim) => profile.device = Device::Sim { latency: Latency::None },
         Some(DeviceChoice::Auto) => profile.device = Device::Auto,
+        Some(DeviceChoice::None) => profile.device = Device::None,
         Some(DeviceChoice::Cuda { index }) => {
             let batch_shots = match profile.device {
                 Device::Cuda { batch_shots, .. } => batch_shots,
-                Device::Auto | Device::Sim { .. } => 1,
+                Device::Auto | Device::None | Device::Sim { .. } => 1,
             };
             profile.device = Device::Cuda { index, batch_shots };
         }

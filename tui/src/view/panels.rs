@@ -56,14 +56,19 @@ pub fn lifecycle_look(silo: &SiloView) -> Option<(char, String, Tone)> {
     Some((glyph, format!("{} {}", silo.lifecycle.state.name(), time(silo.lifecycle.age_ns)), tone))
 }
 
-/// On whom the shot in a slot waits.
+/// What the shot in a slot waits for.
 pub fn waits_on(slot: &SlotView) -> String {
-    if slot.state == SlotState::Completed { "harvest".to_owned() } else { worker_of(slot) }
+    match slot.state {
+        SlotState::Completed => "harvest".to_owned(),
+        SlotState::Idle | SlotState::Written => "dispatch".to_owned(),
+        SlotState::InFlight if slot.worker.is_none() || slot.times.completed_ns > 0 => "decode".to_owned(),
+        SlotState::InFlight => worker_of(slot),
+    }
 }
 
 /// The worker that has the shot in a slot.
 pub fn worker_of(slot: &SlotView) -> String {
-    slot.worker.map_or_else(|| "no worker".to_owned(), |worker| format!("worker {worker}"))
+    slot.worker.map_or_else(|| "no device worker".to_owned(), |worker| format!("worker {worker}"))
 }
 
 /// The silo shown; before one exists the view says so, and that it `awaits` it.

@@ -374,7 +374,7 @@ fn every_view_says_why_it_is_empty() {
     for (key, why, fill) in [
         ('t', "No stream yet", "--streams"),
         ('r', "No ring yet", "before the first shot"),
-        ('4', "no device workers", "--device"),
+        ('4', "no device: its decode workers", "--device"),
         ('9', "none: no stall", "diagnostics"),
         ('e', "has no directory", "pinwheel check"),
         ('c', "Looking at this machine", "pinwheel cores"),

@@ -174,9 +174,11 @@ fn auto_takes_an_available_gpu_and_otherwise_says_why_not() {
     assert!(found["device"].as_str().unwrap().starts_with("cuda:0"), "{}", found["device"]);
     let none = [("FAKE_DEVICES", "0")];
     let found = on_driver(&world, "run --device auto --json --count 200 --rate max", &none).exits(0).json();
-    assert!(found["device"].as_str().unwrap().starts_with("sim"), "{}", found["device"]);
+    assert_eq!(found["device"], "none");
     let notes = found["notes"].to_string();
     assert!(notes.contains("the CUDA driver finds no device") && !notes.contains("--device sim"), "{notes}");
+    let faulty = "run --profile drill --device auto --json --count 200 --rate max";
+    assert_eq!(on_driver(&world, faulty, &none).json()["device"], "sim, no latency");
     // A device that is there and cannot be opened.
     let taken = [("FAKE_RULES", "cuCtxCreate_v4:46:1:0")];
     let found = on_driver(&world, "run --device auto --json --count 200 --rate max", &taken).exits(0).json();

@@ -159,9 +159,10 @@ impl Reader<'_> {
         let lanes: Vec<u64> = decoders.iter().map(|decoder| get(&decoder.in_lane)).collect();
         let decoded = sum(decoders.iter().map(|decoder| get(&decoder.decoded)));
         let lane_shots = get(&graph.lane_shots);
+        let passed_on = get(&dispatch.ready_pushed).saturating_add(get(&poll.ready_pushed));
         let mut rings = vec![
             ring("rx", capacity, written.saturating_sub(taken), written, get(&feed.slot_waits)),
-            ring("ready", get(&poll.ready_capacity), get(&poll.ready_depth), get(&poll.ready_pushed), 0),
+            ring("ready", get(&poll.ready_capacity), get(&poll.ready_depth), passed_on, 0),
             ring(
                 "lanes",
                 lane_shots.saturating_mul(lanes.len() as u64),

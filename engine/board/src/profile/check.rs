@@ -88,6 +88,16 @@ impl Profile {
         check.sizes(self);
         match &self.device {
             Device::Auto => {}
+            Device::None if self.faults.need_device() => {
+                let remedy = "set device: Sim(latency: None), or take those faults out";
+                check.refuse(
+                    "device",
+                    "None",
+                    "a device, because faults has faults of launches or of role Device",
+                    remedy,
+                );
+            }
+            Device::None => {}
             Device::Sim { latency } => check.latency(latency),
             Device::Cuda { index, batch_shots } => check.cuda(*index, *batch_shots),
         }

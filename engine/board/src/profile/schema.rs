@@ -437,15 +437,19 @@ pub struct Shadow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum Device {
-    /// A CUDA device where there is one, otherwise the simulated device without latency.
+    /// A CUDA device where there is one, otherwise `None`; with injected faults of launches the simulated
+    /// device without latency.
     Auto,
+    /// No device: dispatch hands each shot to the graph role, and the decode worker predecodes it. Has no role
+    /// `Device` and no device workers.
+    None,
     /// The CPU simulation: the same three steps as the device's graph, with a latency drawn per
     /// launch.
     Sim {
         /// Time from launch to the ready flag.
         latency: Latency,
     },
-    /// NVIDIA devices, through the driver found at run time. The silo then has no role `Device`.
+    /// NVIDIA devices, through the driver found at run time. Has no role `Device`.
     Cuda {
         /// The driver's number of the device for all silos; `None`: one silo each, in turn.
         index: Option<u32>,
@@ -454,10 +458,33 @@ pub enum Device {
     },
 }
 
+impl Profile {
+    /// Device workers of each silo: none without a device.
+    pub fn device_workers(&self) -> u32 {
+        if self.device == Device::None { 0 } else { self.workers }
+    }
+
+    /// The device of a machine without a GPU: none, or a simulated one where the faults need one.
+    pub fn device_without_gpu(&self) -> Device {
+        if self.faults.need_device() { Device::Sim { latency: Latency::None } } else { Device::None }
+    }
+}
+
+impl Faults {
+    /// Whether it has faults of launches, or of the role that runs them.
+    pub fn need_device(&self) -> bool {
+        let per_launch = [self.not_started, self.unknown, self.never_ready, self.late_ready, self.inside_launch];
+        let of_role = [self.role_panic, self.role_allocation].into_iter().flatten();
+        per_launch.iter().any(|probability| *probability > 0.0)
+            || self.lose_device_every.is_some()
+            || of_role.into_iter().any(|fault| fault.role == RoleKind::Device)
+    }
+}
+
 impl Device {
     /// Whether a silo with this device has a thread's role `kind`.
     pub const fn has_role(&self, kind: RoleKind) -> bool {
-        !matches!((self, kind), (Self::Cuda { .. }, RoleKind::Device))
+        !matches!((self, kind), (Self::None | Self::Cuda { .. }, RoleKind::Device))
     }
 }
 

@@ -530,6 +530,24 @@ fn a_gpu_is_auto_or_cuda_with_one_to_sixty_four_shots_a_launch() {
 }
 
 #[test]
+fn without_a_device_there_are_no_device_workers_and_no_faults_of_launches() {
+    let sim = "device: Sim(latency: LogNormal(median_us: 120.0, sigma: 0.4))";
+    let none = Profile::parse(&lab().replacen(sim, "device: None", 1), "lab.ron").unwrap();
+    assert_eq!((none.device_workers(), none.device_without_gpu()), (0, Device::None));
+    assert_eq!(Profile::load("lab", None).unwrap().0.device_workers(), 8);
+    for fault in ["never_ready: 0.1", "lose_device_every: Some(9)", "role_panic: Some((role: Device, after_items: 1))"]
+    {
+        let text = format!("(device: None, faults: ({fault}))");
+        let refusal = Profile::parse(&text, "mine.ron").unwrap_err();
+        let found = &refusal.findings()[0];
+        assert_eq!((found.found.as_str(), found.line), ("None in device", 1), "{refusal}");
+        let allowed = Profile::parse(&text.replace("None, faults", "Auto, faults"), "mine.ron").unwrap();
+        assert_eq!(allowed.device_without_gpu(), Device::Sim { latency: Latency::None });
+    }
+    assert!(Profile::parse("(device: None, faults: (decoder_panic: 0.1))", "mine.ron").is_ok());
+}
+
+#[test]
 fn all_range_errors_are_reported_each_at_its_field() {
     let text = lab().replacen("slots: 1024", "slots: 1000", 1).replacen("sigma: 0.4", "sigma: 9.0", 1);
     let text = text.replacen("streams: 4", "streams: 0", 1);

@@ -176,14 +176,14 @@ pub struct WorkerEnds {
     pub words: Arc<WorkerBank>,
 }
 
-/// `workers` free workers and their ends.
+/// `workers` free workers and their ends; 0 without a device.
 ///
 /// # Panics
-/// If `workers` is outside 1..=64: profiles are checked before.
+/// If `workers` is outside 0..=64: profiles are checked before.
 #[must_use]
 pub fn bank(workers: usize) -> WorkerEnds {
-    assert!((1..=WORKERS_MAX).contains(&workers), "{workers} workers outside 1..={WORKERS_MAX}");
-    let all = u64::MAX >> (WORKERS_MAX - workers);
+    assert!(workers <= WORKERS_MAX, "{workers} workers outside 0..={WORKERS_MAX}");
+    let all = u64::MAX.checked_shr((WORKERS_MAX - workers) as u32).unwrap_or(0);
     let worker = |_| Worker {
         launch: AtomicU64::new(launch_word(0, Report::None)),
         job: DataWord::new(0),

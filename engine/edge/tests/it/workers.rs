@@ -50,9 +50,10 @@ fn sixty_four_workers_work() {
 }
 
 #[test]
-fn sixty_five_workers_and_none_are_refused() {
+fn sixty_five_workers_are_refused_and_none_are_never_taken() {
     assert!(panics(|| bank(65)));
-    assert!(panics(|| bank(0)));
+    let WorkerEnds { mut dispatch, poll, words: bank, .. } = bank(0);
+    assert_eq!((dispatch.take_idle(), bank.idle_mask(), poll.busy_mask()), (None, 0, 0));
 }
 
 #[test]

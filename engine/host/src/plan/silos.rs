@@ -78,7 +78,7 @@ fn wanted(profile: &Profile, host: &HostFacts, hot_cores: &[HotCore]) -> (u32, S
             let count = host.gpus.max(1);
             (count, if count == 1 { "for the one GPU".to_owned() } else { format!("one for each of {count} GPUs") })
         }
-        Device::Sim { .. } | Device::Auto => {
+        Device::None | Device::Sim { .. } | Device::Auto => {
             let wide = nodes::with_two_hot_cores(hot_cores);
             match &wide[..] {
                 [] => (1, "no NUMA node has two hot cores".to_owned()),

@@ -309,10 +309,13 @@ fn an_explicit_plan_is_taken_as_it_is() {
 }
 
 #[test]
-fn a_silo_on_a_gpu_has_no_device_role_and_its_hot_core_goes_to_others() {
-    let device = crate::profile::Device::Cuda { index: None, batch_shots: 1 };
+fn a_silo_on_a_gpu_or_without_a_device_has_no_device_role_and_its_hot_core_goes_to_others() {
+    use crate::profile::Device::{Cuda, None};
     let on_gpu = |cores, profile: Profile| {
-        lines(&Plan::make(&Profile { device: device.clone(), ..profile }, &plain(0..cores)).unwrap())
+        let planned = |device| lines(&Plan::make(&Profile { device, ..profile.clone() }, &plain(0..cores)).unwrap());
+        let lines = planned(Cuda { index: Option::None, batch_shots: 1 });
+        assert_eq!(planned(None), lines);
+        lines
     };
     assert_eq!(on_gpu(2, profile(1))[0], "hot-0 1!: feed0 dispatch0 poll0 graph0 harvest0");
     let eight = on_gpu(8, profile(1));

@@ -13,9 +13,9 @@ use crate::decode::prepared::{Models, Prepared};
 use crate::decode::{Matcher, MatcherModel, ReadyError};
 use crate::hot::Settings;
 use crate::profile::{
-    DEFAULT_NAME, Deadlines, Decoder, DecoderKind, Faults, FreeWorker, IssueGate, Latency, Overflow, OverflowStrategy,
-    Placement, Predecoder, Profile, Rate, ReadyPolicy, Rescue, ShotOrder, StartPolicy, StreamDeadline, StreamDecoder,
-    Window, WindowOverflow, WindowRounds,
+    DEFAULT_NAME, Deadlines, Decoder, DecoderKind, Device, Faults, FreeWorker, IssueGate, Latency, Overflow,
+    OverflowStrategy, Placement, Predecoder, Profile, Rate, ReadyPolicy, Rescue, ShotOrder, StartPolicy,
+    StreamDeadline, StreamDecoder, Window, WindowOverflow, WindowRounds,
 };
 use crate::silo::Decoding;
 use rand_core::{Rng, SeedableRng};
@@ -267,7 +267,19 @@ fn draw_profile(random: &mut Xoshiro256PlusPlus, seed: u64, predecoder: Predecod
         role_panic: None,
         role_allocation: None,
     };
-    profile.device = crate::profile::Device::Sim { latency: Latency::Uniform { min_us: 0.0, max_us: 40.0 } };
+    profile.device = Device::Sim { latency: Latency::Uniform { min_us: 0.0, max_us: 40.0 } };
+    if (seed / 4) % 4 == 1 {
+        profile.device = Device::None;
+        profile.faults = Faults {
+            not_started: 0.0,
+            unknown: 0.0,
+            never_ready: 0.0,
+            late_ready: 0.0,
+            inside_launch: 0.0,
+            lose_device_every: None,
+            ..profile.faults
+        };
+    }
     profile.free_worker = if uniform(1.0) < 0.5 { FreeWorker::AfterCopy } else { FreeWorker::AfterDecode };
     profile.predecoder = predecoder;
     profile.slots = [8, 16, 32][(uniform(3.0) as usize).min(2)];

@@ -101,7 +101,7 @@ impl<'a> World<'a> {
             profile.input.joint_every = None;
         }
         let (nanos, clock) = virtual_clock();
-        let (slots, workers) = (profile.slots, profile.workers);
+        let (slots, workers) = (profile.slots, profile.device_workers());
         // A neighbour's arbiter uses the blocks of a second silo.
         let shape = Shape { threads: 1, silos: silos.max(2), slots, workers, decoders, streams };
         let board = Arc::new(Board::create(shape, Place::Private)?);

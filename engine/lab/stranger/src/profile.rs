@@ -79,8 +79,11 @@ pub fn draw(draw: &mut Draw, kind: Kind, model: &str) -> Profile {
     let decoder = if decoder == "Lookup" && model != "surface_d3" { "Matching" } else { decoder };
     put("decoder", decoder.into());
     put("window", window);
+    let may_err = kind == Kind::Any && draw.one_in(5);
     let device = match if is_fast { 0 } else { draw.below(4) } {
-        0 => "Sim(latency: None)".into(),
+        // Faults of launches need a device.
+        0 if may_err || draw.one_in(2) => "Sim(latency: None)".into(),
+        0 => "None".into(),
         1 => format!("Sim(latency: Fixed(us: {}.0))", draw.between(1, 50)),
         2 => format!("Sim(latency: Uniform(min_us: 1.0, max_us: {}.0))", draw.between(2, 200)),
         _ => format!("Sim(latency: LogNormal(median_us: {}.0, sigma: 0.5))", draw.between(2, 60)),
@@ -99,7 +102,6 @@ pub fn draw(draw: &mut Draw, kind: Kind, model: &str) -> Profile {
     // A stopped engine is not to refuse what waited for it.
     put("placement", "(overflow: (deadline_ms: 60000))".into());
     put("input", format!("(streams: {streams})"));
-    let may_err = kind == Kind::Any && draw.one_in(5);
     if may_err {
         put(
             "faults",

@@ -348,9 +348,9 @@ fn waits(then: &SiloReading, now: &SiloReading, slots: u64) -> Option<String> {
     let (stage, mean_ns, percent) = reading::longest_stage(then, now)?;
     let what = match stage {
         Stage::Feed => "for a slot".to_owned(),
-        Stage::Dispatch => format!("for a device worker, of which there are {}", now.workers),
+        Stage::Dispatch if now.workers > 0 => format!("for a device worker, of which there are {}", now.workers),
         Stage::Queue => "for a decode worker".to_owned(),
-        Stage::Device | Stage::Decode | Stage::Harvest => return None,
+        Stage::Dispatch | Stage::Device | Stage::Decode | Stage::Harvest => return None,
     };
     (percent >= WAITING_PERCENT)
         .then(|| format!("shots wait {:.1} ms {what} ({percent:.0} % of their time)", mean_ns / 1e6))

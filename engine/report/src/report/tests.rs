@@ -229,6 +229,12 @@ fn times_of_what_did_not_happen_are_left_out() {
     for untold in ["median pause", "the longest after", "its decode, p50"] {
         assert!(!text.contains(untold), "{untold}: {text}");
     }
+    for (device, is_told) in [("none", false), ("cuda:0", true)] {
+        outcome.snapshot.engine.device = device.to_owned();
+        outcome.snapshot.silos[0].stages[0].name = "device";
+        let text = Report::new(&outcome, &Context::default()).to_string();
+        assert_eq!(text.contains("launched to ready flag claimed"), is_told, "{text}");
+    }
 }
 
 #[test]

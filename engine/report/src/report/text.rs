@@ -241,6 +241,8 @@ impl Report {
         for (name, time) in &self.stages {
             let meaning = match *name {
                 "feed" => "scheduled to written: grows when the rate is above the capacity",
+                "device" if self.device == "none" => continue,
+                "dispatch" if self.device == "none" => "written to taken by dispatch",
                 "dispatch" => "written to launched: grows when all workers are busy",
                 "device" => "launched to ready flag claimed",
                 "queue" => "waiting for a decoder: grows when decoding is the bottleneck",

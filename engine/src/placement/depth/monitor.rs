@@ -175,8 +175,8 @@ fn shares(board: &Board, silo: usize) -> [Option<f64>; QUEUES] {
     let slots = u64::from(board.shape().slots);
     let (taken, written) = (get(&dispatch.position), get(&feed.position));
     let workers = board.shape().workers;
-    let idle = get(&poll.idle_mask) & (u64::MAX >> (64 - workers.clamp(1, 64)));
-    let in_flight = u64::from(workers).saturating_sub(u64::from(idle.count_ones()));
+    let all = u64::MAX.checked_shr(64 - workers.min(64)).unwrap_or(0);
+    let in_flight = u64::from((!get(&poll.idle_mask) & all).count_ones());
     let pool = get(&graph.ready_tasks);
     let mut shares = [None; QUEUES];
     let mut set = |queue: Queue, depth: u64, capacity: u64| {

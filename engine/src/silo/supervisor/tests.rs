@@ -65,7 +65,7 @@ impl Bench {
         profile.placement.streams = placed;
         let model = Arc::new(Model::parse(b"error(0.1) D0 L0\n").unwrap());
         let decoding = Decoding::new(Arc::clone(&model), Decoder::Matching, Predecoder::None, Window::None).unwrap();
-        let (slots, workers) = (profile.slots, profile.workers);
+        let (slots, workers) = (profile.slots, profile.device_workers());
         let shape = Shape { threads: 1, silos: SILOS, slots, workers, decoders: 1, streams: STREAMS };
         let board = Arc::new(Board::create(shape, Place::Private).unwrap());
         let moves = Arc::new(MoveRequests::new(STREAMS, SILOS, false));

@@ -125,9 +125,9 @@ pub struct RunArgs {
     /// compare: union-find,100
     #[arg(long, value_name = "DECODER[,N]", value_parser = shadow)]
     pub shadow: Option<Shadow>,
-    /// Device for the predecode step: auto (a GPU where there is one), sim (the CPU stand-in), cuda
-    /// (each silo a GPU of its own), or cuda:N (GPU N for all silos)
-    #[arg(long, value_name = "auto|sim|cuda[:N]", value_parser = device)]
+    /// Device for the predecode step: auto (a GPU where there is one, else none), none (the decode
+    /// workers), sim (a simulated one), cuda (each silo a GPU of its own), or cuda:N (GPU N for all silos)
+    #[arg(long, value_name = "auto|none|sim|cuda[:N]", value_parser = device)]
     pub device: Option<DeviceChoice>,
     /// Write predicted observables here, one record per shot in input order
     #[arg(long, value_name = "F")]
@@ -168,6 +168,7 @@ pub struct RunArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceChoice {
     Auto,
+    None,
     Sim,
     Cuda { index: Option<u32> },
 }
@@ -201,12 +202,14 @@ pub fn window(text: &str) -> Result<Window, String> {
     Ok(if is_stream { Window::Stream(rounds) } else { Window::Some(rounds) })
 }
 
-/// Parses `auto`, `sim`, `cuda` or `cuda:N`. The engine's start checks whether the device exists.
+/// Parses `auto`, `none`, `sim`, `cuda` or `cuda:N`. The engine's start checks whether the device exists.
 pub fn device(text: &str) -> Result<DeviceChoice, String> {
-    let refuse =
-        || "expected auto, sim, cuda or cuda:N with the number of a GPU; write it like --device cuda:0".to_owned();
+    let refuse = || {
+        "expected auto, none, sim, cuda or cuda:N with the number of a GPU; write it like --device cuda:0".to_owned()
+    };
     match text {
         "auto" => Ok(DeviceChoice::Auto),
+        "none" => Ok(DeviceChoice::None),
         "sim" => Ok(DeviceChoice::Sim),
         "cuda" => Ok(DeviceChoice::Cuda { index: None }),
         other => {
@@ -272,6 +275,7 @@ mod tests {
     #[test]
     fn devices_are_named_and_numbered() {
         assert_eq!(device("auto"), Ok(DeviceChoice::Auto));
+        assert_eq!(device("none"), Ok(DeviceChoice::None));
         assert_eq!(device("sim"), Ok(DeviceChoice::Sim));
         assert_eq!(device("cuda"), Ok(DeviceChoice::Cuda { index: None }));
         assert_eq!(device("cuda:12"), Ok(DeviceChoice::Cuda { index: Some(12) }));

@@ -64,7 +64,7 @@ fn identity(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
 fn tail(engine: &EngineView) -> [String; 4] {
     let rate = engine.rate_hz.map_or_else(|| "unlimited".to_owned(), |hz| format!("{}/s", number(hz)));
     [
-        engine.device.clone(),
+        if engine.device == "none" { "no device".to_owned() } else { engine.device.clone() },
         format!("{} + {}", engine.predecoder, engine.decoder),
         format!("rate {rate} ({})", engine.rate_origin),
         engine.label.clone(),

@@ -23,11 +23,12 @@ const DECADES: f64 = 7.0;
 pub fn draw(picture: &Picture, pen: &mut Pen<'_>) -> u16 {
     let mut rows = Vec::new();
     for (silo, derived) in picture.snapshot.silos.iter().zip(&picture.derived.silos) {
-        for (stage, times) in silo.stages.iter().zip(&derived.stages) {
+        let stages = silo.stages.iter().zip(&derived.stages);
+        for (stage, times) in stages.filter(|(stage, _)| stage.name != "device" || !silo.workers.is_empty()) {
             rows.push((format!("{} {}", silo.id, stage.name), *times));
         }
     }
-    let per_silo = picture.snapshot.silos.first().map_or(0, |silo| silo.stages.len());
+    let per_silo = rows.len() / picture.snapshot.silos.len().max(1);
     let room = usize::from(pen.height().saturating_sub(2));
     if per_silo == 0 || room < per_silo + 1 {
         return 0;

@@ -58,6 +58,7 @@ fn arrow(pen: &mut Pen<'_>, from: u16, to: u16) {
 
 fn stations(silo: &SiloView, derived: &SiloDerived) -> [Station; 9] {
     let rates = derived.rates;
+    let has_device = !silo.workers.is_empty();
     let role = |name, width, per_s: Option<f64>, stage: &str| {
         let times = stage_times(silo, derived, stage);
         Station {
@@ -72,8 +73,8 @@ fn stations(silo: &SiloView, derived: &SiloDerived) -> [Station; 9] {
         role("feed", 8, rates.map(|r| r.submitted), "feed"),
         queue(silo, "rx", 6),
         role("dispatch", 11, rates.map(|r| r.dispatched), "dispatch"),
-        device(silo, derived, role("device", 9, None, "device")),
-        role("poll", 8, rates.map(|r| r.completed), ""),
+        if has_device { device(silo, derived, role("device", 9, None, "device")) } else { role("device", 9, None, "") },
+        role("poll", 8, rates.filter(|_| has_device).map(|r| r.completed), ""),
         ready(silo, role("ready", 8, None, "queue")),
         role("decode", 9, rates.map(|r| r.decoding), "decode"),
         queue(silo, "tx", 6),

@@ -12,8 +12,8 @@ use pinwheel_engine::board::snapshot::GpuView;
 
 /// Text for a silo without a device.
 const EMPTY: Empty<'_> = Empty {
-    why: "This silo has no device workers: shots go to the CPU predecoder.",
-    fill: "Workers come with a device: --device auto, sim or cuda, and workers: in the profile.",
+    why: "This silo has no device: its decode workers predecode.",
+    fill: "Device workers come with a device: --device sim or cuda, and workers: in the profile.",
 };
 
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
@@ -24,6 +24,9 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     if let Some(gpu) = &silo.gpu {
         let tone = if gpu.launch_errors == 0 { Tone::Plain } else { Tone::Warn };
         pen.put(1, height.saturating_sub(2), &gpu_line(gpu), tone);
+    }
+    if silo.workers.is_empty() {
+        return;
     }
     let [free, running, claimed, quarantined] = derived.workers;
     let tone = if quarantined == 0 { Tone::Plain } else { Tone::Warn };

@@ -60,6 +60,28 @@ fn a_silo_that_does_not_run_is_not_shown_as_online() {
 }
 
 #[test]
+fn without_a_device_nothing_is_shown_of_one() {
+    let without = |view| {
+        seen((200, 60), view, |snapshot| {
+            snapshot.engine.device = "none".to_owned();
+            for silo in &mut snapshot.silos {
+                silo.workers.clear();
+                (silo.counters.launched, silo.counters.worker_waits, silo.counters.completed) = (0, 0, 0);
+            }
+        })
+    };
+    let overview = without('1');
+    assert!(overview.contains("● no device") && overview.contains("  no device  "), "{overview}");
+    assert!(overview.contains("frames waited: ") && overview.contains("0 queue "), "{overview}");
+    for of_device in ["device online", "launches", "for a worker", "0/0", "0 device "] {
+        assert!(!overview.contains(of_device), "{of_device}: {overview}");
+    }
+    let workers = without('4');
+    assert!(workers.contains("This silo has no device: its decode workers predecode."), "{workers}");
+    assert!(!workers.contains("in quarantine"), "{workers}");
+}
+
+#[test]
 fn a_role_that_ended_with_its_silo_did_not_panic() {
     let screen = seen((80, 24), '2', |snapshot| snapshot.threads[0].roles[0].died_frame = Some(5_094_112));
     assert!(screen.contains("feed 0 of silo 0 ended with its silo") && !screen.contains("panicked"), "{screen}");

@@ -150,7 +150,7 @@ blocks! {
         quarantined: AtomicU64 [counter quarantined],
         /// Job buffers returned since the start: of late completions and of launches that failed.
         jobs_returned: AtomicU64,
-        /// Depth of poll's ring to the graph role.
+        /// Depth of poll's ring to the graph role; without a device, of dispatch's.
         ready_depth: AtomicU64,
         /// Jobs put into that ring since the start.
         ready_pushed: AtomicU64,

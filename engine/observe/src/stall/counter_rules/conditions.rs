@@ -69,8 +69,9 @@ fn late_answers_are_a_share_of_twenty_answers_or_more() {
 
 #[test]
 fn late_answers_of_a_full_silo_are_explained_by_what_its_shots_wait_for() {
-    let verdict = |in_path: u64, stage: Stage| {
-        let (mut rules, board) = world();
+    let at = |workers: u32, in_path: u64, stage: Stage| {
+        let shape = Shape { threads: 1, silos: 1, slots: 8, workers, decoders: 1, streams: 1 };
+        let (mut rules, board) = (world().0, Board::create(shape, Place::Private).unwrap());
         let slots = board.slots(0).len() as u64;
         board::add(&board.feed(0).position, slots * in_path / 100);
         rules.look(&board, 0, None);
@@ -80,6 +81,7 @@ fn late_answers_of_a_full_silo_are_explained_by_what_its_shots_wait_for() {
         let found = rules.look(&board, 100 * MS, None);
         found.into_iter().find(|condition| condition.rule == RuleId::LateAnswers).unwrap().verdict
     };
+    let verdict = |in_path: u64, stage: Stage| at(1, in_path, stage);
     let full = verdict(60, Stage::Dispatch);
     assert_eq!((full.cause, full.confidence), (Cause::Overload, Confidence::Likely));
     let wait = "shots wait 50.0 ms for a device worker, of which there are 1 (100 % of their time)";
@@ -88,6 +90,7 @@ fn late_answers_of_a_full_silo_are_explained_by_what_its_shots_wait_for() {
     assert!(verdict(60, Stage::Feed).sentence.contains("for a slot"));
     assert_eq!(verdict(60, Stage::Decode).cause, Cause::Unexplained);
     assert_eq!(verdict(40, Stage::Dispatch).cause, Cause::Unexplained, "a backlog after a stall");
+    assert_eq!(at(0, 60, Stage::Dispatch).cause, Cause::Unexplained, "there is no device to wait for");
 }
 
 #[test]
