@@ -126,15 +126,18 @@ struct Run {
 }
 
 impl Run {
-    /// The lines with their machine and date, beside the stored ones of a GPU, which no area here
-    /// measures.
+    /// The lines with their machine and date, beside the stored ones of a GPU and of Taskflow, which
+    /// no area here measures.
     fn stored(&self, docs: &Path) -> String {
         let Run { lines, effort, load } = self;
         let (machine, date) = (machine(), date());
         let mut text = format!("# machine={machine}\n# date={date}\n# effort={effort}, load average {load} before\n");
         let stored = fs::read_to_string(docs.join("bench.txt")).unwrap_or_default();
-        let of_gpu = |line: &&str| line.starts_with("BENCH name=gpu/") || line.starts_with("# area gpu=");
-        for line in stored.lines().filter(of_gpu).chain(lines.iter().map(String::as_str)) {
+        let of_others = |line: &&str| {
+            let is_of_gpu = line.starts_with("BENCH name=gpu/") || line.starts_with("# area gpu=");
+            is_of_gpu || line.contains(" peer=taskflow-")
+        };
+        for line in stored.lines().filter(of_others).chain(lines.iter().map(String::as_str)) {
             text.push_str(&format!("{line}\n"));
         }
         text
@@ -144,6 +147,9 @@ impl Run {
     fn stored_with(&self, docs: &Path, areas: &[&str]) -> String {
         let stored = fs::read_to_string(docs.join("bench.txt")).unwrap_or_default();
         let is_of = |line: &&str, area: &str| {
+            if line.contains(" peer=taskflow-") {
+                return false;
+            }
             let name = line.strip_prefix("BENCH name=").and_then(|name| name.strip_prefix(area));
             name.is_some_and(|rest| rest.starts_with(['/', '_'])) || line.starts_with(&format!("# area {area}="))
         };
