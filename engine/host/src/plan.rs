@@ -214,8 +214,15 @@ impl Plan {
         silos: PlannedSilos,
         profile: &Profile,
         host: &HostFacts,
-        notes: Vec<String>,
+        mut notes: Vec<String>,
     ) -> Self {
+        let streams = profile.input.streams;
+        if silos.count > streams {
+            let count = silos.count;
+            notes.push(format!(
+                "silos {count}, streams {streams}: a silo without a stream gets no shots; run fewer silos"
+            ));
+        }
         threads.iter_mut().for_each(|thread| thread.roles.retain(|role| profile.device.has_role(role.kind)));
         threads.retain(|thread| !thread.roles.is_empty());
         let hot: Vec<u32> = threads.iter().filter_map(|thread| thread.core).collect();

@@ -56,8 +56,9 @@ pub fn plan(args: &PlanArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
             return Ok(print_plan(&made, args.print, &mut io::stdout().lock()));
         }
     };
-    if profile.device == Device::Auto && host.gpus > 0 {
-        profile.device = Device::Cuda { index: None, batch_shots: 1 };
+    if profile.device == Device::Auto {
+        let gpu = Device::Cuda { index: None, batch_shots: 1 };
+        profile.device = if host.gpus > 0 { gpu } else { profile.device_without_gpu() };
     }
     Ok(print_plan(&make(&profile, &host), args.print, &mut io::stdout().lock()))
 }

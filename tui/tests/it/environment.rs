@@ -92,6 +92,11 @@ fn a_plan_for_a_recorded_machine_uses_its_cores_and_only_those_named() {
     let both = [(2, 0), (3, 0), (4, 1), (5, 1), (6, 1), (7, 1)];
     assert_eq!(hot("plan --profile prod --topology tree --json"), both);
     assert_eq!(hot("plan --profile prod --topology tree/sys --cores 0-2 --json"), [(1, 0), (2, 0)]);
+    std::fs::write(home.path().join("auto.ron"), "(base: \"prod\", device: Auto)").unwrap();
+    for (profile, has_device) in [("prod", true), ("auto.ron", false)] {
+        let plan = json(&pinwheel(home.path(), &format!("plan --profile {profile} --topology tree --json")));
+        assert_eq!(plan["threads"].to_string().to_lowercase().contains("\"device"), has_device, "{plan}");
+    }
     for words in ["plan --topology tree --cores 7-8", "plan --topology shm", "plan --cores x", "plan --cores 1022"] {
         let output = pinwheel(home.path(), words);
         let said = String::from_utf8(output.stderr).unwrap();

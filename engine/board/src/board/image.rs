@@ -86,8 +86,15 @@ impl Image {
         let words = region.section::<AtomicU64>(0, region.bytes() / WORD);
         let header = &region.section::<super::HeaderBlock>(0, 1)[0];
         let magic = get_first(&header.magic);
+        if magic == 0 {
+            let said = match owner_state {
+                OwnerState::Alive => "its engine has not completed it yet; try again",
+                OwnerState::Dead => "its engine ended before it was complete; there is nothing to read",
+            };
+            return Err(ImageError::Refused { path: path.to_owned(), said: said.to_owned() });
+        }
         if magic != MAGIC {
-            return Err(foreign(format!("first word {magic:#x}"), "a board that was completed".to_owned()));
+            return Err(foreign(format!("first word {magic:#x}"), format!("{MAGIC:#x}")));
         }
         let (version, hash) = (get(&header.layout_version), get(&header.layout_hash));
         if (version, hash) != (layout::VERSION, layout::hash()) {
@@ -293,7 +300,9 @@ mod tests {
             Image::open(&path).unwrap_err().to_string()
         };
         assert!(said(b"short").contains("measuring"));
-        assert!(said(&bytes).contains("first word 0x0"));
+        assert!(said(&bytes).ends_with("its engine ended before it was complete; there is nothing to read"));
+        bytes[0] = 1;
+        assert!(said(&bytes).contains("first word 0x1, expected 0x"));
         bytes[..8].copy_from_slice(b"PINWHEEL");
         let expected = format!("found layout 0 (0x0), expected layout {} (", super::layout::VERSION);
         assert!(said(&bytes).contains(&expected), "{}", said(&bytes));

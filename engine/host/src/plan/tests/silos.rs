@@ -129,6 +129,18 @@ fn each_gpu_gets_a_silo_as_far_as_there_are_cores() {
 }
 
 #[test]
+fn silos_that_get_no_stream_are_noted() {
+    let host = machine(&["0-15"], "0-15", "0-15");
+    let noted = |streams: u32| {
+        let mut profile = Profile { silos: Silos::Count(3), ..auto() };
+        profile.input.streams = streams;
+        let notes = Plan::make(&profile, &host).unwrap().notes;
+        notes.contains(&format!("silos 3, streams {streams}: a silo without a stream gets no shots; run fewer silos"))
+    };
+    assert_eq!((noted(2), noted(3)), (true, false));
+}
+
+#[test]
 fn the_gpus_of_a_bus_are_counted_one_of_no_node_too() {
     let dir = trees::machine("server64");
     assert_eq!(HostFacts::read_recorded(dir.path()).unwrap().gpus, 1);

@@ -13,7 +13,7 @@ use crate::world::{Hang, Ran, World};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::process::Signal;
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -165,6 +165,12 @@ fn filled_meanwhile(world: &World, draw: &mut Draw, tally: &mut Tally) {
     tally.fault(&format!("file system full meanwhile: {name}"));
 }
 
+/// Whether there is a board whose first word, which is written last, is there.
+fn has_board(path: &Path) -> bool {
+    let mut first = [0; 8];
+    fs::File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first != [0; 8]
+}
+
 /// A control group with little memory: the system may kill the engine, whose board is then to be read.
 fn grouped(world: &World, draw: &mut Draw, tally: &mut Tally) {
     let group = leftovers::group(std::process::id());
@@ -182,8 +188,8 @@ fn grouped(world: &World, draw: &mut Draw, tally: &mut Tally) {
     if let Ok(mut engine) = Engine::start_as(world, command, RUN, Stdio::null(), Out::File) {
         match engine.end(PATIENCE) {
             Ok(ran) if ran.status.signal() == Some(9) => {
-                // Killed before it had a board: then there is nothing to read.
-                if world.shm.join(format!("board-{}", engine.pid)).exists() {
+                // Killed before its board was complete: then there is nothing to read.
+                if has_board(&world.shm.join(format!("board-{}", engine.pid))) {
                     postmortem(world, engine.pid, tally);
                 }
                 world.clear();
