@@ -1,8 +1,9 @@
 //! Cost of the path per shot: dispatch and its surroundings, with a null device and a null decoder.
 //!
 //! *One core*: all roles on one thread, in a frame like the engine's; the breakdown is the ticks
-//! between roles. `no_device`: dispatch hands shots to the graph role, as the peers do. *Two threads*, cut in two places: the decoder alone on the second thread
-//! (`threads`), or graph, decoder and harvest together (`threads_split`).
+//! between roles. *Two threads*, cut in two places: the decoder alone on the second thread
+//! (`threads`), or graph, decoder and harvest together (`threads_split`). `no_device`: without the
+//! null device; the peers have none either.
 //!
 //! The peer does the same work over bounded `crossbeam` channels: shots copied, taken by a pool,
 //! answers collected, each sequence number and answer checked. On one core and on two threads it

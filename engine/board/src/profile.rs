@@ -43,9 +43,9 @@ pub use load::{
 pub use placement::{AllHigh, Overflow, OverflowStrategy, PlaceBy, PlacementRules, TakesPart};
 pub use schema::{
     Courtesy, Decoder, DecoderKind, Decoders, Device, Environment, Faults, FreeWorker, Graph, HotAllocations, Input,
-    IssueGate, KeptRuns, Latency, Limits, OnHangup, Placement, Predecoder, Priority, Profile, Rate, ReadyPolicy,
-    RoleFault, Shadow, Source, SpinBudgets, StartPolicy, StreamDecoder, TaskTrace, Theme, ThreadSpec, Threads, Window,
-    WindowOverflow, WindowRounds,
+    IssueGate, KeptRuns, Latency, Limits, NO_DEVICE, OnHangup, Placement, Predecoder, Priority, Profile, Rate,
+    ReadyPolicy, RoleFault, Shadow, Source, SpinBudgets, StartPolicy, StreamDecoder, TaskTrace, Theme, ThreadSpec,
+    Threads, Window, WindowOverflow, WindowRounds,
 };
 pub use silos::{SILOS_MAX, Silos};
 pub use weights::Weights;

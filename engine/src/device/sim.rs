@@ -1,4 +1,4 @@
-//! The CPU stand-in for a device: the default on machines without one.
+//! The simulated device, on the CPU: for profiles with `Sim`, and for injected faults of launches.
 //!
 //! Owns the launcher that dispatch calls and the role that simulates the device. After the drawn
 //! latency it executes the three steps of a worker's graph: input by mailbox, predecode, outputs

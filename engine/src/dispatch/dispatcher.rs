@@ -102,11 +102,11 @@ impl<L: Launch> Dispatcher<L> {
             return self.send_by_rounds(arrived, now);
         }
         if !L::EXISTS {
-            return self.send_to_cpu(arrived, now, frame);
+            return self.send_to_cpu(arrived, now);
         }
         match self.pipe.health.current() {
             Health::Online => self.send_to_device(arrived, now, frame),
-            Health::Lost | Health::Resetting | Health::Reset => self.fall_back(arrived, now, frame),
+            Health::Lost | Health::Resetting | Health::Reset => self.fall_back(arrived, now),
             Health::Recovered => {
                 self.recover(frame);
                 self.send_to_device(arrived, now, frame)
@@ -137,7 +137,7 @@ impl<L: Launch> Dispatcher<L> {
                 self.declare_lost(frame);
                 return Step::Wait;
             }
-            return self.past_the_device(arrived, now, frame);
+            return self.past_the_device(arrived, now);
         };
         let Some(job) = self.jobs.take() else {
             self.workers.untake(worker);
@@ -200,12 +200,12 @@ impl<L: Launch> Dispatcher<L> {
 
     /// Without a free worker: sends the shot to the CPU if shots wait for a slot and the profile
     /// allows it.
-    fn past_the_device(&mut self, arrived: &Arrived, now: Ticks, frame: &Frame<'_>) -> Step {
+    fn past_the_device(&mut self, arrived: &Arrived, now: Ticks) -> Step {
         let is_wanted = self.pipe.settings.overflow_strategy() == OverflowStrategy::CpuFallback;
         if !is_wanted || !self.pipe.pressure.is_on() || arrived.stream >= self.pipe.streams {
             return Step::Wait;
         }
-        let step = self.fall_back(arrived, now, frame);
+        let step = self.fall_back(arrived, now);
         if matches!(step, Step::Moved) {
             let (board, outcome) = (&self.pipe.board, OverflowOutcome::SentToCpu as usize);
             board::add(&board.feed(self.pipe.silo).overflow[outcome], 1);
@@ -215,8 +215,8 @@ impl<L: Launch> Dispatcher<L> {
     }
 
     /// Sends a shot past a device that cannot take it.
-    fn fall_back(&mut self, arrived: &Arrived, now: Ticks, frame: &Frame<'_>) -> Step {
-        let step = self.send_to_cpu(arrived, now, frame);
+    fn fall_back(&mut self, arrived: &Arrived, now: Ticks) -> Step {
+        let step = self.send_to_cpu(arrived, now);
         if matches!(step, Step::Moved) {
             board::add(&self.block().cpu_fallbacks, 1);
         }
@@ -224,11 +224,10 @@ impl<L: Launch> Dispatcher<L> {
     }
 
     /// The CPU path: the raw syndrome becomes a job that the decoder predecodes itself.
-    fn send_to_cpu(&mut self, arrived: &Arrived, now: Ticks, frame: &Frame<'_>) -> Step {
+    fn send_to_cpu(&mut self, arrived: &Arrived, now: Ticks) -> Step {
         let Some(job) = self.jobs.take() else { return Step::Wait };
         let Some(payload) = self.pipe.table.payload_at(arrived.address) else {
-            self.jobs.give(job);
-            return self.refuse(arrived, now, frame, ErrorCode::BadAddress);
+            unreachable!("a shot with a bad address was refused")
         };
         for (to, from) in self.pipe.jobs.detectors(&job).iter().zip(payload) {
             to.store(from.load());

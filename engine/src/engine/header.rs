@@ -7,7 +7,7 @@ use crate::board::{self, Board};
 use crate::clock::Clock;
 use crate::decode::changes::DecoderChanges;
 use crate::plan::Plan;
-use crate::profile::{Device, Latency, Limits, Predecoder};
+use crate::profile::{Device, Latency, Limits, NO_DEVICE, Predecoder};
 use crate::silo::Common;
 
 pub(super) fn write(board: &Board, clock: &Clock, config: &Config, common: &Common) {
@@ -113,7 +113,7 @@ fn device_name(device: &Device) -> String {
     match device {
         // Provisional; `devices` writes the actual device later.
         Device::Auto | Device::Cuda { .. } => "cuda".to_string(),
-        Device::None => "none".to_string(),
+        Device::None => NO_DEVICE.to_string(),
         Device::Sim { latency: Latency::None } => "sim, no latency".to_string(),
         Device::Sim { latency: Latency::Fixed { us } } => format!("sim, {us} µs"),
         Device::Sim { latency: Latency::Uniform { min_us, max_us } } => format!("sim, {min_us} to {max_us} µs"),

@@ -17,6 +17,7 @@ use crate::hot::memory::Arena;
 use pinwheel_edge::slot::health::{Health, HealthWord};
 use pinwheel_edge::slot::table::DispatchEnd;
 use pinwheel_edge::slot::word::ErrorCode;
+use pinwheel_edge::slot::workers::mask;
 use std::sync::Arc;
 
 /// Parts of a rebuilt path that others need before it runs.
@@ -169,7 +170,7 @@ fn settle_board(board: &Board, silo: usize, taken: u64) {
     let poll = board.poll(silo);
     board::set(&poll.ready_depth, 0);
     poll.worker_words.iter().for_each(|word| board::set(word, 0));
-    board::set(&poll.idle_mask, u64::MAX.checked_shr(64 - board.shape().workers.min(64)).unwrap_or(0));
+    board::set(&poll.idle_mask, mask(board.shape().workers));
 }
 
 #[cfg(test)]

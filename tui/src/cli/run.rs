@@ -456,8 +456,8 @@ fn watch(
     loop {
         let replies = run.step();
         if run.is_finished() {
-            // The end of the program prints why no run follows. A signal since the last poll, or one that the console
-            // took before the terminal closed, counts too.
+            // The end of the program prints why no run follows. A signal since the last poll, or one
+            // that the console took before the terminal closed, counts too.
             return signal.or_else(|| received(run.on_hangup()));
         }
         for reply in replies {

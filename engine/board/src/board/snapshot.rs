@@ -75,6 +75,13 @@ pub struct Snapshot {
     pub shadow: Option<ShadowView>,
 }
 
+impl SiloView {
+    /// Whether shots pass a device before they are decoded.
+    pub fn has_device(&self) -> bool {
+        !self.workers.is_empty()
+    }
+}
+
 impl Snapshot {
     /// The counters of all silos together.
     pub fn totals(&self) -> Counters {

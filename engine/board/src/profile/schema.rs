@@ -433,15 +433,18 @@ pub struct Shadow {
     pub model: Option<String>,
 }
 
+/// The name of [`Device::None`] on boards and in reports.
+pub const NO_DEVICE: &str = "none";
+
 /// The device that runs the predecode step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum Device {
-    /// A CUDA device where there is one, otherwise `None`; with injected faults of launches the simulated
-    /// device without latency.
+    /// A CUDA device where there is one, otherwise `None`; with injected faults of launches the
+    /// simulated device without latency.
     Auto,
-    /// No device: dispatch hands each shot to the graph role, and the decode worker predecodes it. Has no role
-    /// `Device` and no device workers.
+    /// No device: dispatch hands each shot to the graph role, and the decode worker predecodes it. Has
+    /// no role `Device` and no device workers.
     None,
     /// The CPU simulation: the same three steps as the device's graph, with a latency drawn per
     /// launch.
@@ -474,10 +477,10 @@ impl Faults {
     /// Whether it has faults of launches, or of the role that runs them.
     pub fn need_device(&self) -> bool {
         let per_launch = [self.not_started, self.unknown, self.never_ready, self.late_ready, self.inside_launch];
-        let of_role = [self.role_panic, self.role_allocation].into_iter().flatten();
+        let mut of_role = [self.role_panic, self.role_allocation].into_iter().flatten();
         per_launch.iter().any(|probability| *probability > 0.0)
             || self.lose_device_every.is_some()
-            || of_role.into_iter().any(|fault| fault.role == RoleKind::Device)
+            || of_role.any(|fault| fault.role == RoleKind::Device)
     }
 }
 

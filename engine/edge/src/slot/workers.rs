@@ -176,6 +176,12 @@ pub struct WorkerEnds {
     pub words: Arc<WorkerBank>,
 }
 
+/// A bit for each of `workers` workers, at most 64.
+#[must_use]
+pub fn mask(workers: u32) -> u64 {
+    u64::MAX.checked_shr(64 - workers.min(64)).unwrap_or(0)
+}
+
 /// `workers` free workers and their ends; 0 without a device.
 ///
 /// # Panics
@@ -183,7 +189,7 @@ pub struct WorkerEnds {
 #[must_use]
 pub fn bank(workers: usize) -> WorkerEnds {
     assert!(workers <= WORKERS_MAX, "{workers} workers outside 0..={WORKERS_MAX}");
-    let all = u64::MAX.checked_shr((WORKERS_MAX - workers) as u32).unwrap_or(0);
+    let all = mask(workers as u32);
     let worker = |_| Worker {
         launch: AtomicU64::new(launch_word(0, Report::None)),
         job: DataWord::new(0),

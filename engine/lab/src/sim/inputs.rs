@@ -269,16 +269,9 @@ fn draw_profile(random: &mut Xoshiro256PlusPlus, seed: u64, predecoder: Predecod
     };
     profile.device = Device::Sim { latency: Latency::Uniform { min_us: 0.0, max_us: 40.0 } };
     if (seed / 4) % 4 == 1 {
+        let Faults { seed, decoder_panic, bad_address, .. } = profile.faults;
         profile.device = Device::None;
-        profile.faults = Faults {
-            not_started: 0.0,
-            unknown: 0.0,
-            never_ready: 0.0,
-            late_ready: 0.0,
-            inside_launch: 0.0,
-            lose_device_every: None,
-            ..profile.faults
-        };
+        profile.faults = Faults { seed, decoder_panic, bad_address, ..Faults::default() };
     }
     profile.free_worker = if uniform(1.0) < 0.5 { FreeWorker::AfterCopy } else { FreeWorker::AfterDecode };
     profile.predecoder = predecoder;

@@ -8,7 +8,7 @@ use super::{
 };
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{DriftView, IncidentView, Snapshot, drift_sentence};
-use pinwheel_engine::profile::Severity;
+use pinwheel_engine::profile::{NO_DEVICE, Severity};
 use pinwheel_engine::stall::verdict::times;
 use pinwheel_engine::streams::HealthVerdict;
 use std::fmt::{self, Display, Formatter};
@@ -241,8 +241,8 @@ impl Report {
         for (name, time) in &self.stages {
             let meaning = match *name {
                 "feed" => "scheduled to written: grows when the rate is above the capacity",
-                "device" if self.device == "none" => continue,
-                "dispatch" if self.device == "none" => "written to taken by dispatch",
+                "device" if self.device == NO_DEVICE => continue,
+                "dispatch" if self.device == NO_DEVICE => "written to taken by dispatch",
                 "dispatch" => "written to launched: grows when all workers are busy",
                 "device" => "launched to ready flag claimed",
                 "queue" => "waiting for a decoder: grows when decoding is the bottleneck",

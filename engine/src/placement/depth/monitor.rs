@@ -11,6 +11,7 @@ use crate::board::{Board, RoleBlock, ThreadBlock, get};
 use crate::roles::RoleKind;
 use crate::roles::SiloState;
 use crate::units::{Nanos, TickRate, Ticks};
+use pinwheel_edge::slot::workers::mask;
 
 /// Longest backlog that is shown.
 const BACKLOG_MAX: Nanos = Nanos(60_000_000_000);
@@ -175,8 +176,7 @@ fn shares(board: &Board, silo: usize) -> [Option<f64>; QUEUES] {
     let slots = u64::from(board.shape().slots);
     let (taken, written) = (get(&dispatch.position), get(&feed.position));
     let workers = board.shape().workers;
-    let all = u64::MAX.checked_shr(64 - workers.min(64)).unwrap_or(0);
-    let in_flight = u64::from((!get(&poll.idle_mask) & all).count_ones());
+    let in_flight = u64::from((!get(&poll.idle_mask) & mask(workers)).count_ones());
     let pool = get(&graph.ready_tasks);
     let mut shares = [None; QUEUES];
     let mut set = |queue: Queue, depth: u64, capacity: u64| {

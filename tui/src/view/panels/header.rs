@@ -12,6 +12,7 @@ use crate::widgets::format::{clock, count, number, probability, rate, time, time
 use crate::widgets::pen::Pen;
 use pinwheel_engine::board::Phase;
 use pinwheel_engine::board::snapshot::EngineView;
+use pinwheel_engine::profile::NO_DEVICE;
 
 pub fn draw(model: &Model, pen: &mut Pen<'_>) {
     let Some(picture) = model.picture() else {
@@ -64,7 +65,7 @@ fn identity(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
 fn tail(engine: &EngineView) -> [String; 4] {
     let rate = engine.rate_hz.map_or_else(|| "unlimited".to_owned(), |hz| format!("{}/s", number(hz)));
     [
-        if engine.device == "none" { "no device".to_owned() } else { engine.device.clone() },
+        if engine.device == NO_DEVICE { "no device".to_owned() } else { engine.device.clone() },
         format!("{} + {}", engine.predecoder, engine.decoder),
         format!("rate {rate} ({})", engine.rate_origin),
         engine.label.clone(),

@@ -24,7 +24,7 @@ pub fn draw(picture: &Picture, pen: &mut Pen<'_>) -> u16 {
     let mut rows = Vec::new();
     for (silo, derived) in picture.snapshot.silos.iter().zip(&picture.derived.silos) {
         let stages = silo.stages.iter().zip(&derived.stages);
-        for (stage, times) in stages.filter(|(stage, _)| stage.name != "device" || !silo.workers.is_empty()) {
+        for (stage, times) in stages.filter(|(stage, _)| stage.name != "device" || silo.has_device()) {
             rows.push((format!("{} {}", silo.id, stage.name), *times));
         }
     }

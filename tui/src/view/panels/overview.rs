@@ -130,7 +130,7 @@ fn other(silo: &SiloView, derived: &SiloDerived, late_ns: u64, pen: &mut Pen<'_>
 /// Glyph, words and tone of a silo: its state if it is not live, else that of its device.
 fn look(silo: &SiloView) -> (char, String, Tone) {
     let device = || match silo.device {
-        DeviceState::Online if silo.workers.is_empty() => ('●', "no device".to_owned(), Tone::Good),
+        DeviceState::Online if !silo.has_device() => ('●', "no device".to_owned(), Tone::Good),
         DeviceState::Online => ('●', "device online".to_owned(), Tone::Good),
         DeviceState::Lost => ('✖', "device lost".to_owned(), Tone::Bad),
         DeviceState::Recovering => ('▲', "device recovering".to_owned(), Tone::Warn),
@@ -155,9 +155,9 @@ fn silo_title(silo: &SiloView, all: usize, pen: &mut Pen<'_>) {
     let (glyph, word, tone) = look(silo);
     let x = pen.put(x, 0, &format!(" {glyph} {word} "), tone);
     let counters = &silo.counters;
-    let for_worker = match silo.workers[..] {
-        [] => String::new(),
-        _ => format!("{} for a worker, ", count(counters.worker_waits)),
+    let for_worker = match silo.has_device() {
+        true => format!("{} for a worker, ", count(counters.worker_waits)),
+        false => String::new(),
     };
     let waits = format!(" frames waited: {for_worker}{} for a slot ", count(counters.slot_waits));
     pen.put(x + 1, 0, &waits, Tone::Dim);
@@ -178,7 +178,7 @@ fn oldest(silo: &SiloView, derived: &SiloDerived, late_ns: u64, pen: &mut Pen<'_
 
 fn mask(silo: &SiloView, derived: &SiloDerived, pen: &mut Pen<'_>, y: u16) {
     let dispatch = derived.dispatch_ns_per_shot.map(|ns| format!("dispatch {ns:.0}ns/shot")).unwrap_or_default();
-    if silo.workers.is_empty() {
+    if !silo.has_device() {
         pen.put(LABEL, y, &dispatch, Tone::Plain);
         return;
     }

@@ -58,7 +58,7 @@ fn arrow(pen: &mut Pen<'_>, from: u16, to: u16) {
 
 fn stations(silo: &SiloView, derived: &SiloDerived) -> [Station; 9] {
     let rates = derived.rates;
-    let has_device = !silo.workers.is_empty();
+    let has_device = silo.has_device();
     let role = |name, width, per_s: Option<f64>, stage: &str| {
         let times = stage_times(silo, derived, stage);
         Station {

@@ -25,7 +25,7 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
         let tone = if gpu.launch_errors == 0 { Tone::Plain } else { Tone::Warn };
         pen.put(1, height.saturating_sub(2), &gpu_line(gpu), tone);
     }
-    if silo.workers.is_empty() {
+    if !silo.has_device() {
         return;
     }
     let [free, running, claimed, quarantined] = derived.workers;

@@ -74,7 +74,7 @@ impl HarvestEnd {
         while self.cursor - self.tail < slots {
             let slot = self.table.index(self.cursor);
             if !self.done[slot] {
-                // ORDERING: acquire side of S5, see `Claim::finish`.
+                // ORDERING: acquire side of S5, see `SlotTable::give_answer`.
                 match self.table.tx[slot].load(edge("S5.acquire", Ordering::Acquire)) {
                     word::EMPTY => break,
                     word::IN_FLIGHT => {
